@@ -1,0 +1,188 @@
+//! A burst: N attempts of one prompt at one lane. What was planned and what was delivered; the summary is in
+//! [`crate::summary`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::lane::{Api, Kind};
+
+/// Whether the attempts of a burst share one prompt to the byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromptMode {
+    /// Every attempt starts with its own nonce, so that a prefix cache cannot answer for the prompt (default).
+    #[default]
+    Nonce,
+    /// All attempts send the same bytes: from the second on this measures the prefix cache too.
+    Identical,
+}
+
+impl PromptMode {
+    /// The stable spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nonce => "nonce",
+            Self::Identical => "identical",
+        }
+    }
+}
+
+/// When the connections of a burst are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// Opened before the burst; the handshake is a figure of its own (default).
+    #[default]
+    Before,
+    /// Opened inside the attempt: the handshake is part of the latency.
+    Inside,
+}
+
+impl Connections {
+    /// The stable spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Inside => "inside",
+        }
+    }
+}
+
+/// How a burst stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BurstState {
+    /// Begun; not all attempts are on disk (yet, or ever: an interrupted burst stays so).
+    Running,
+    /// All attempts are on disk.
+    Complete,
+    /// A configuration finding: the burst counts neither way.
+    Void,
+    /// Stopped before all attempts were made.
+    Interrupted,
+}
+
+impl BurstState {
+    /// The stable spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Void => "void",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What a burst was: everything about it that is not an attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstHeader {
+    /// Unique id, sortable by begin: `20261130T160000.123456Z-lane-a-3f9c`.
+    pub id: String,
+    /// Bursts fired by one command share this id.
+    pub run: String,
+    /// Name of the lane.
+    pub lane: String,
+    /// Its rung.
+    pub kind: Kind,
+    /// Its API.
+    pub api: Api,
+    /// Model asked for.
+    pub model: String,
+    /// Base URL without credentials or query.
+    pub base_url: String,
+    /// Name of the task class.
+    pub task: String,
+    /// Latency floor, microseconds.
+    pub floor_us: u64,
+    /// Planned attempts, warm-up apart.
+    pub attempts: u32,
+    /// Attempts in flight at once; `None`: all released together.
+    pub concurrency: Option<u32>,
+    /// Time between intended starts, microseconds; 0: together.
+    pub spacing_us: u64,
+    /// Nonce or identical prompts.
+    pub prompt_mode: PromptMode,
+    /// Connections before or inside.
+    pub connections: Connections,
+    /// Streaming was asked for.
+    pub stream: bool,
+    /// Retries allowed per attempt.
+    pub max_retries: u32,
+    /// Total limit of one try, microseconds: what an unfinished latency exceeds at least.
+    pub total_timeout_us: u64,
+    /// Seed of the nonces and the lane order.
+    pub seed: u64,
+    /// Hash of prompt, parameters and check: bursts with other hashes do not mix.
+    pub prompt_hash: String,
+    /// Local date of the burst in its zone, `YYYY-MM-DD`.
+    pub date: Option<String>,
+    /// Local begin of the window that it belongs to, `16:00`; `None` for a burst by hand.
+    pub window: Option<String>,
+    /// IANA zone of date and window.
+    pub zone: Option<String>,
+    /// Begin, microseconds since the Unix epoch (UTC).
+    pub started_unix_us: i64,
+    /// Version of peaklane that measured.
+    pub tool_version: String,
+    /// The lane is simulated (demo, sim): never to be taken for a measurement of a real one.
+    pub simulated: bool,
+}
+
+/// How a burst ended, known at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstEnd {
+    /// State at the end.
+    pub state: BurstState,
+    /// Wall time of the burst, microseconds, by clock.
+    pub duration_us: u64,
+    /// Most attempts that were in flight at once.
+    pub peak_in_flight: u32,
+    /// Largest skew of a release, microseconds.
+    pub max_skew_us: u64,
+    /// Client's own lag during the burst: p50, p99 and largest late wake-up, microseconds.
+    pub own_lag_us: [u64; 3],
+    /// Bytes received (bodies).
+    pub body_bytes: u64,
+    /// Cause and next step where the state is `void`.
+    pub finding: Option<String>,
+}
+
+/// What a summary needs of one attempt: small enough to keep a hundred thousand of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptFigures {
+    /// From intended start to the end, microseconds.
+    pub latency_us: u64,
+    /// Verdict against floor and check.
+    pub verdict: crate::attempt::Verdict,
+    /// Class of the last try.
+    pub outcome: crate::outcome::Outcome,
+    /// Retries made.
+    pub retries: u32,
+    /// TTFT from the intended start, microseconds.
+    pub ttft_us: Option<u64>,
+    /// First answer from the intended start, microseconds.
+    pub first_answer_us: Option<u64>,
+    /// Prompt tokens of the last try, as reported.
+    pub prompt_tokens: Option<u64>,
+    /// Cached prompt tokens of the last try, as reported.
+    pub cached_tokens: Option<u64>,
+    /// Completion tokens of the last try, as reported.
+    pub completion_tokens: Option<u64>,
+}
+
+impl From<&crate::attempt::AttemptRecord> for AttemptFigures {
+    fn from(a: &crate::attempt::AttemptRecord) -> Self {
+        let usage = a.usage();
+        Self {
+            latency_us: a.latency_us,
+            verdict: a.verdict,
+            outcome: a.outcome,
+            retries: a.retries,
+            ttft_us: a.ttft_us,
+            first_answer_us: a.first_answer_us,
+            prompt_tokens: usage.prompt,
+            cached_tokens: usage.cached,
+            completion_tokens: usage.completion,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Words and arithmetic of peaklane: no clock, no network, no disk, no dice.
+//!
+//! What a lane answered ([`outcome`], [`record`]), what an attempt was worth ([`attempt`]), and the numbers that a
+//! burst is reduced to (`stats`, `summary`). Everything here is exact and can be tested in microseconds.
+
+pub mod attempt;
+pub mod burst;
+pub mod lane;
+pub mod outcome;
+pub mod record;
