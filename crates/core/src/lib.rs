@@ -8,3 +8,4 @@ pub mod burst;
 pub mod lane;
 pub mod outcome;
 pub mod record;
+pub mod summary;
