@@ -1,0 +1,75 @@
+"""Arithmetic of the benchmark, without I/O: quantiles, and the client's figures joined with the server's log."""
+
+import csv
+
+
+def nearest_rank(values, percent):
+    """Smallest value with at least `percent` % of all values at or below it; exact integer rank. No values is an error."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no samples")
+    if not 1 <= percent <= 100:
+        raise ValueError(f"{percent} is no percentage from 1 to 100")
+    rank = -(-percent * len(ordered) // 100)
+    return ordered[rank - 1]
+
+
+def true_ttft_ns(record):
+    """From the read that completed the request to the write of the first content, by the server's clock; None if never."""
+    if not record["first_chunk_ns"]:
+        return None
+    return record["first_chunk_ns"] - record["body_ns"]
+
+
+def true_chunk_ns(record, index):
+    """The same for content chunk `index` (needs --log-chunks); None if it was never written."""
+    chunks = record.get("chunk_ns", [])
+    return chunks[index] - record["body_ns"] if index < len(chunks) else None
+
+
+def read_rows(path):
+    """The client's CSV: one row per attempt, as dictionaries of texts."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def names_of(record):
+    """What a client may know a request by: the id that it sent, and the id that the server put into its answer."""
+    names = [record["x_request_id"]] if record.get("x_request_id") else []
+    if "seq" in record:
+        names.append(f"{'chatcmpl' if 'chat' in record.get('path', '') else 'cmpl'}-{record['seq']:x}")
+    return names
+
+
+class Joined:
+    """The client's attempts matched with the server's records by request id (see `names_of`).
+
+    errors_ms: client TTFT minus true TTFT, one for each matched attempt, in order of arrival at the server.
+    unmatched_rows, unmatched_records: what has no partner; anything but 0 means that the figures cannot be trusted.
+    """
+
+    def __init__(self, rows, records, id_column, ttft_ms):
+        """`ttft_ms`: takes a row, gives the TTFT from the last byte of the request sent, in ms, or None."""
+        by_id = {row[id_column]: row for row in rows if row.get(id_column)}
+        self.unmatched_rows = len(rows) - len(by_id)
+        self.unmatched_records = 0
+        self.errors_ms, self.arrivals_ns = [], []
+        for record in sorted(records, key=lambda r: r["first_read_ns"]):
+            row = next((by_id.pop(name) for name in names_of(record) if name in by_id), None)
+            truth, told = true_ttft_ns(record), ttft_ms(row) if row else None
+            if truth is None or told is None:
+                self.unmatched_records += 1
+                continue
+            self.errors_ms.append(told - truth / 1e6)
+            self.arrivals_ns.append(record["first_read_ns"])
+        self.unmatched_rows += len(by_id)
+
+    def error_quantiles_ms(self):
+        """p50, p99 and largest size of the error, ms."""
+        sizes = [abs(e) for e in self.errors_ms]
+        return nearest_rank(sizes, 50), nearest_rank(sizes, 99), max(sizes)
+
+
+def spread_ms(values_ns):
+    """Latest minus earliest, in ms."""
+    return (max(values_ns) - min(values_ns)) / 1e6
