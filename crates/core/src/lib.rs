@@ -8,4 +8,6 @@ pub mod burst;
 pub mod lane;
 pub mod outcome;
 pub mod record;
+pub mod secret;
 pub mod summary;
+pub mod window;
