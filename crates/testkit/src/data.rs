@@ -21,16 +21,16 @@ pub fn testdata(sub: &str) -> PathBuf {
     base.join(sub)
 }
 
-/// All JSON cases of a folder, by file name.
+/// The files with that extension in a folder of the test data, by name: (stem, text).
 ///
 /// # Panics
-/// When the folder is missing or empty, or when a file is no JSON: a test without cases proves nothing.
-pub fn cases(sub: &str) -> Vec<(String, serde_json::Value)> {
+/// When the folder is missing or has no such file: a test without cases proves nothing.
+pub fn texts(sub: &str, extension: &str) -> Vec<(String, String)> {
     let dir = testdata(sub);
     let mut files: Vec<PathBuf> = fs::read_dir(&dir)
         .unwrap_or_else(|e| panic!("cannot list {}: {e}", dir.display()))
         .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
         .collect();
     files.sort();
     assert!(!files.is_empty(), "no cases in {}", dir.display());
@@ -38,8 +38,21 @@ pub fn cases(sub: &str) -> Vec<(String, serde_json::Value)> {
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
-            let value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{} is no JSON: {e}", path.display()));
-            (path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default(), value)
+            (path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default(), text)
+        })
+        .collect()
+}
+
+/// All JSON cases of a folder, by file name.
+///
+/// # Panics
+/// When the folder is missing or empty, or when a file is no JSON: a test without cases proves nothing.
+pub fn cases(sub: &str) -> Vec<(String, serde_json::Value)> {
+    texts(sub, "json")
+        .into_iter()
+        .map(|(name, text)| {
+            let value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{sub}/{name}.json is no JSON: {e}"));
+            (name, value)
         })
         .collect()
 }

@@ -1,3 +1,10 @@
 //! Dev only: case readers, the scripted lane, and what tests share.
 
+pub mod case;
 pub mod data;
+pub mod expected;
+mod http1;
+pub mod io;
+pub mod log;
+pub mod net;
+pub mod player;
