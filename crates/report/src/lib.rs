@@ -1,1 +1,2 @@
-//! (room prepared)
+//! x
+pub mod units;
