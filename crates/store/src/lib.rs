@@ -1,1 +1,19 @@
-//! (room prepared)
+//! Records on disk: a SQLite store with format numbers and one writer thread, and CSV files that need no store.
+//!
+//! A record counts once it is committed: `kill -9` at any moment loses no committed attempt and doubles none. How the
+//! tables look, what the bounds are and which columns a CSV file has is told in `docs/store.md`.
+
+mod error;
+mod format;
+mod queue;
+mod read;
+mod rows;
+mod store;
+mod writer;
+
+pub use error::StoreError;
+pub use format::{APPLICATION_ID, BUSY_LIMIT, FORMAT};
+pub use queue::{BurstKey, GATHER, QUEUE_LIMIT};
+pub use read::{BurstFilter, StoreReader, StoredBurst};
+pub use rows::TEXT_LIMIT_BYTES;
+pub use store::{AttemptSink, Store};
