@@ -5,9 +5,13 @@
 
 pub mod attempt;
 pub mod burst;
+pub mod check;
+pub mod config;
 pub mod lane;
 pub mod outcome;
 pub mod record;
+pub mod rules;
 pub mod secret;
+pub mod stats;
 pub mod summary;
 pub mod window;
