@@ -26,8 +26,15 @@ pub fn testdata(sub: &str) -> PathBuf {
 /// # Panics
 /// When the folder is missing or has no such file: a test without cases proves nothing.
 pub fn texts(sub: &str, extension: &str) -> Vec<(String, String)> {
-    let dir = testdata(sub);
-    let mut files: Vec<PathBuf> = fs::read_dir(&dir)
+    texts_in(&testdata(sub), extension)
+}
+
+/// The same for any folder.
+///
+/// # Panics
+/// When the folder is missing or has no such file.
+pub fn texts_in(dir: &Path, extension: &str) -> Vec<(String, String)> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir)
         .unwrap_or_else(|e| panic!("cannot list {}: {e}", dir.display()))
         .filter_map(|entry| entry.ok().map(|e| e.path()))
         .filter(|path| path.extension().is_some_and(|e| e == extension))

@@ -2,9 +2,12 @@
 
 pub mod case;
 pub mod data;
+pub mod expect;
 pub mod expected;
 mod http1;
 pub mod io;
 pub mod log;
 pub mod net;
 pub mod player;
+pub mod recorded;
+pub mod replay;

@@ -9,43 +9,48 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// Silence after which a connection counts as still open.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Silence after which a connection counts as still open, seconds.
+const PATIENCE_S: u64 = 60;
 
 /// How a connection stood when the client stopped reading; times are milliseconds after the request.
 #[derive(Debug, PartialEq)]
-pub enum End {
+pub(crate) enum End {
     StillOpen,
     Eof(f64),
     Error(ErrorKind, f64),
 }
 
 /// What came back for one request.
-pub struct Exchange {
-    pub pieces: Vec<(f64, Vec<u8>)>,
-    pub end: End,
+pub(crate) struct Exchange {
+    pub(crate) pieces: Vec<(f64, Vec<u8>)>,
+    pub(crate) end: End,
 }
 
 /// A POST request as text.
-pub fn post(path: &str, body: &str) -> String {
+pub(crate) fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Lower-case hex of a SHA-256.
-pub fn hex_sha256(bytes: &[u8]) -> String {
+pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 impl Exchange {
     /// Sends a request in memory and reads until the connection ends or nothing comes for a minute.
-    pub async fn run(io: &mut ClientIo, request: &str) -> Self {
+    pub(crate) async fn run(io: &mut ClientIo, request: &str) -> Self {
+        Self::run_patiently(io, request, PATIENCE_S).await
+    }
+
+    /// The same with another patience, seconds.
+    pub(crate) async fn run_patiently(io: &mut ClientIo, request: &str, patience_s: u64) -> Self {
         io.write_all(request.as_bytes()).await.unwrap();
         let start = Instant::now();
         let at = || start.elapsed().as_secs_f64() * 1e3;
         let mut pieces = Vec::new();
         let mut buffer = vec![0; 4 << 20];
         let end = loop {
-            match tokio::time::timeout(PATIENCE, io.read(&mut buffer)).await {
+            match tokio::time::timeout(Duration::from_secs(patience_s), io.read(&mut buffer)).await {
                 Err(_) => break End::StillOpen,
                 Ok(Ok(0)) => break End::Eof(at()),
                 Ok(Ok(n)) => pieces.push((at(), buffer[..n].to_vec())),
@@ -56,7 +61,7 @@ impl Exchange {
     }
 
     /// Moments at which bytes came, each once.
-    pub fn arrivals(&self) -> Vec<f64> {
+    pub(crate) fn arrivals(&self) -> Vec<f64> {
         let mut at: Vec<f64> = self.pieces.iter().map(|p| p.0).collect();
         at.dedup();
         at
@@ -73,12 +78,12 @@ impl Exchange {
         }
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.pieces.iter().flat_map(|p| p.1.iter().copied()).collect()
     }
 
     /// The head as text and the body with its framing taken off.
-    pub fn head_and_body(&self, framing: Framing) -> (String, Vec<u8>) {
+    pub(crate) fn head_and_body(&self, framing: Framing) -> (String, Vec<u8>) {
         let bytes = self.bytes();
         let at = bytes.windows(4).position(|w| w == b"\r\n\r\n").expect("a head") + 4;
         let head = String::from_utf8_lossy(&bytes[..at]).into_owned();
@@ -102,7 +107,7 @@ fn dechunk(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The same over a real socket: reads until the end, the last chunk, or as many bytes as the length says.
-pub fn tcp_exchange(port: u16, request: &str) -> Exchange {
+pub(crate) fn tcp_exchange(port: u16, request: &str) -> Exchange {
     let mut io = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     io.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     io.write_all(request.as_bytes()).unwrap();

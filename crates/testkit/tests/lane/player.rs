@@ -1,15 +1,13 @@
 //! The scripted lane seen by a client written by hand: raw bytes and exact moments.
 
-mod raw;
-
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
+use crate::raw::{End, Exchange, hex_sha256, post, tcp_exchange};
 use peaklane_testkit::case::{Answer, Case, CaseApi, Close, CloseHow, Framing, stream_cases};
 use peaklane_testkit::log::Received;
 use peaklane_testkit::net::{CASE_PORT, CaseServer, MemoryNet};
 use peaklane_testkit::player::CasePlayer;
-use raw::{End, Exchange, hex_sha256, post, tcp_exchange};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// When each byte count should have arrived, by the case alone.
@@ -28,22 +26,29 @@ fn expected_arrivals(answer: &Answer) -> Vec<f64> {
     at
 }
 
+/// When an answer is over, by the case alone.
+fn ends_at(answer: &Answer) -> f64 {
+    answer.close.at_ms.or(answer.steps.last().map(|s| s.at_ms)).unwrap_or(0.0)
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_case_plays_to_its_end_at_exact_moments() {
-    for case in stream_cases() {
+    let mut hashed = 0;
+    for mut case in stream_cases() {
+        case.routes.clear(); // they have tests of their own; here the counted answers are wanted
         let player = CasePlayer::new(vec![case.clone()]);
         let net = MemoryNet::with_cases(&player);
         for n in 0..case.answers().len() {
             let answer = case.answer(n);
             let mut io = net.connect("127.0.0.1", CASE_PORT).unwrap();
-            let sent = post(&format!("/case/{}/v1/no-route", case.id), "{}");
+            let sent = post(&format!("/case/{}/v1/x", case.id), "{}");
             let got = Exchange::run(&mut io, &sent).await;
             let id = &case.id;
             let empty = answer.framing != Framing::Chunked && answer.steps.iter().any(|s| s.bytes.is_empty());
             if !empty {
                 assert_eq!(got.arrivals(), expected_arrivals(answer), "{id}: arrivals");
             }
-            let ends_at = answer.close.at_ms.or(answer.steps.last().map(|s| s.at_ms)).unwrap_or(0.0);
+            let ends_at = ends_at(answer);
             match answer.close.how {
                 CloseHow::Rst => assert_eq!(got.end, End::Error(ErrorKind::ConnectionReset, ends_at), "{id}"),
                 CloseHow::Fin => assert_eq!(got.end, End::Eof(ends_at), "{id}"),
@@ -62,17 +67,19 @@ async fn every_case_plays_to_its_end_at_exact_moments() {
             assert_eq!(entry.sent_ms, answer.steps.iter().map(|s| s.at_ms).collect::<Vec<_>>(), "{id}");
         }
         let last = case.answers().last().unwrap();
-        let truth = case.proxy.as_ref().unwrap_or_else(|| panic!("{}: no proxy truth", case.id));
+        let Some(truth) = &case.proxy else { continue };
+        hashed += 1;
         assert_eq!(last.body().len() as u64, truth.body_len, "{}", case.id);
         assert_eq!(hex_sha256(&last.body()), truth.body_sha256, "{}", case.id);
     }
+    assert!(hashed > 0, "no case says what its body is");
 }
 
 #[test]
 fn every_case_plays_over_a_real_socket_with_the_bytes_that_its_hash_names() {
     let mut cases = stream_cases();
-    cases.retain(|c| c.answers().iter().all(|a| a.steps.last().is_none_or(|s| s.at_ms < 500.0)));
-    cases.retain(|c| c.answers().iter().all(|a| a.status.is_some()));
+    cases.retain(|c| c.proxy.is_some() && c.answers().iter().all(|a| a.status.is_some() && ends_at(a) < 500.0));
+    cases.iter_mut().for_each(|c| c.routes.clear());
     assert!(!cases.is_empty());
     let server = CaseServer::with(cases.clone()).unwrap();
     for chunk in cases.chunks(8) {
@@ -80,9 +87,9 @@ fn every_case_plays_over_a_real_socket_with_the_bytes_that_its_hash_names() {
             for case in chunk {
                 let port = server.port();
                 scope.spawn(move || {
-                    let mut got = tcp_exchange(port, &post(&format!("/case/{}/v1/no-route", case.id), "{}"));
+                    let mut got = tcp_exchange(port, &post(&format!("/case/{}/v1/x", case.id), "{}"));
                     for _ in 1..case.answers().len() {
-                        got = tcp_exchange(port, &post(&format!("/case/{}/v1/no-route", case.id), "{}"));
+                        got = tcp_exchange(port, &post(&format!("/case/{}/v1/x", case.id), "{}"));
                     }
                     let last = case.answers().last().unwrap();
                     let (_, body) = got.head_and_body(last.framing);
