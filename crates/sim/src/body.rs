@@ -39,6 +39,8 @@ pub(crate) struct Paced {
     /// Declared length; `None` is chunked.
     length: Option<u64>,
     sleep: Pin<Box<Sleep>>,
+    /// A piece was handed over, and nothing says that it has left yet.
+    unflushed: bool,
     reset: Arc<AtomicBool>,
     booking: Option<Booking>,
     _slot: Option<OwnedSemaphorePermit>,
@@ -67,6 +69,7 @@ impl Paced {
             close,
             length: None,
             sleep: Box::pin(sleep_until(first)),
+            unflushed: false,
             reset: Arc::default(),
             booking: None,
             _slot: None,
@@ -143,7 +146,13 @@ impl Body for Paced {
                 self.pieces.push_back((at + every, drop));
             }
             self.book_if_complete();
+            self.unflushed = true;
             return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if self.close != Close::Clean && std::mem::take(&mut self.unflushed) {
+            // hyper throws away what it has buffered when a body fails; one pending poll makes it flush before.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         match self.close {
             Close::Clean => {
