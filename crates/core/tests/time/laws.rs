@@ -181,6 +181,8 @@ proptest! {
         let fresh = |store: &BTreeMap<usize, Past>| {
             let mut runtime = Runtime::new(policy, wall(start), store.iter().map(|(key, past)| (*key, *past)));
             runtime.add(slots());
+            // the same plan again changes nothing
+            runtime.add(slots());
             runtime
         };
         let mut store: BTreeMap<usize, Past> = BTreeMap::new();
