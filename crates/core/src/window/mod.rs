@@ -59,6 +59,13 @@ impl LocalTime {
     }
 }
 
+impl From<Time> for LocalTime {
+    /// Fractions of a second are dropped: no window begins at one.
+    fn from(time: Time) -> Self {
+        Self(time.with().subsec_nanosecond(0).build().unwrap_or(time))
+    }
+}
+
 impl FromStr for LocalTime {
     type Err = BadLocalTime;
 
@@ -99,6 +106,7 @@ mod tests {
             assert_eq!(text.parse::<LocalTime>().unwrap().to_string(), text);
         }
         assert_eq!("01:02:03".parse::<LocalTime>().unwrap().second_of_day(), 3_723);
+        assert_eq!(LocalTime::from(Time::constant(16, 0, 0, 999)), "16:00".parse().unwrap());
     }
 
     #[test]
