@@ -1,14 +1,23 @@
 //! A burst reduced to numbers that can be believed: counts first, rates and quantiles derived from them.
 
+mod json;
+mod reduce;
+mod windows;
+
 use serde::Serialize;
 
-use crate::burst::{BurstHeader, BurstState};
+pub use self::json::{BurstJson, Ms, TokensJson};
+pub use self::windows::{BurstData, DayCount, LaneSummary, WindowSummary, lane_summaries};
+pub(crate) use self::windows::{window_order, worst_of};
+use crate::burst::{AttemptFigures, BurstHeader, BurstState};
+use crate::stats::{Confidence, PassRate, Portion, RetryTally, wilson};
 
 /// A quantile of latencies in which failures rank behind every finished attempt.
 ///
-/// Either the value is known, or all that is known is that it exceeds something (the largest finished latency, the
-/// floor, the total limit: whichever is largest).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Either the value is known, or all that is known is that it exceeds something: the largest finished latency, the
+/// floor or the total limit of one try, whichever is largest. An attempt that failed early exceeds all three as well, as
+/// its answer never came. In the order of quantiles every value is before everything that exceeds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantile {
     /// The latency at that rank, microseconds.
     Value(u64),
@@ -32,13 +41,13 @@ pub struct BurstSummary {
     pub header: BurstHeader,
     /// How it stands.
     pub state: BurstState,
-    /// Planned attempts (the denominator of the pass rate).
+    /// Planned attempts (the denominator of the pass rate); never fewer than were made.
     pub n: u32,
     /// Attempts that were made and are on record; fewer than `n` when the burst was interrupted.
     pub made: u32,
     /// Attempts that passed.
     pub passed: u32,
-    /// Wilson score interval of the pass rate at 95 %, shares. `None` when nothing was attempted.
+    /// Wilson score interval of the pass rate at 95 %, shares. `None` unless the burst is complete.
     pub pass_interval: Option<(f64, f64)>,
     /// Median latency (nearest rank). `None` without attempts.
     pub p50: Option<Quantile>,
@@ -46,7 +55,8 @@ pub struct BurstSummary {
     pub p90: Option<Quantile>,
     /// p95 of latency (nearest rank). `None` without attempts.
     pub p95: Option<Quantile>,
-    /// Median TTFT from the intended start over all attempts (those without any token rank last).
+    /// Median TTFT from the intended start over all attempts (failed ones without any token rank last). `None` without
+    /// attempts, and when a whole answer has no TTFT: then nobody took it, and no rank is known.
     pub ttft_p50: Option<Quantile>,
     /// p90 of the same.
     pub ttft_p90: Option<Quantile>,
@@ -67,3 +77,59 @@ pub struct BurstSummary {
     /// Sum of reported completion tokens; `None` when no attempt reported any.
     pub completion_tokens: Option<u64>,
 }
+
+impl BurstSummary {
+    /// Passes of the planned attempts. `None` unless the burst is complete: an attempt that was not made is missing data,
+    /// neither a pass nor a miss, and a void burst counts neither way.
+    pub fn pass_rate(&self) -> Option<PassRate> {
+        let counts = self.state == BurstState::Complete && self.findings == 0 && self.made == self.n;
+        counts.then(|| PassRate::new(self.passed, self.n)).flatten()
+    }
+
+    /// Retries of the attempts made.
+    pub fn retry_tally(&self) -> RetryTally {
+        RetryTally { attempts: self.made, retried: self.retried, retries: u64::from(self.retries) }
+    }
+
+    /// The flat view with stable keys.
+    pub fn json(&self) -> BurstJson {
+        BurstJson::from(self)
+    }
+}
+
+/// Reduces one burst to numbers. The order of `figures` does not matter; warm-up attempts are not among them.
+///
+/// A complete burst with a configuration finding comes back as [`BurstState::Void`].
+pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigures]) -> BurstSummary {
+    let reduced = reduce::reduce(figures, header.floor_us.max(header.total_timeout_us));
+    let state = match state {
+        BurstState::Complete if reduced.findings > 0 => BurstState::Void,
+        other => other,
+    };
+    let mut summary = BurstSummary {
+        header: header.clone(),
+        state,
+        n: header.attempts.max(reduced.made),
+        made: reduced.made,
+        passed: reduced.passed,
+        pass_interval: None,
+        p50: reduced.latency.at(Portion::P50),
+        p90: reduced.latency.at(Portion::P90),
+        p95: reduced.latency.at(Portion::P95),
+        ttft_p50: reduced.ttft.as_ref().and_then(|r| r.at(Portion::P50)),
+        ttft_p90: reduced.ttft.as_ref().and_then(|r| r.at(Portion::P90)),
+        first_answer_p50: reduced.first_answer.as_ref().and_then(|r| r.at(Portion::P50)),
+        retried: reduced.retried,
+        retries: reduced.retries,
+        misses: reduced.misses,
+        findings: reduced.findings,
+        prompt_tokens: reduced.prompt_tokens,
+        cached_tokens: reduced.cached_tokens,
+        completion_tokens: reduced.completion_tokens,
+    };
+    summary.pass_interval = summary.pass_rate().map(|rate| wilson(rate, Confidence::P95).pair());
+    summary
+}
+
+#[cfg(test)]
+mod tests;
