@@ -38,8 +38,8 @@ pub struct Campaign {
     pub weekend: Vec<u8>,
     /// Dates without work, at most 1,000.
     pub holidays: Vec<Day>,
-    /// How late a burst may still start (after a sleep or a restart) before its window is recorded as missed. Not longer
-    /// than a window.
+    /// How late a burst may still start (after a sleep or a restart) before its window is recorded as missed. At most
+    /// 24 h.
     pub late_tolerance: Micros,
     /// Bursts in each window, 1 to 60: the first at its begin, more spread over its length.
     pub bursts_per_window: u32,

@@ -99,27 +99,32 @@ fn keys(lane: &Lane, index: usize, found: &mut Found) {
         let what = format!("lane `{}` has both `key_env` and `key_file`", lane.name);
         found.key(key("key_file"), what, "leave one out");
     }
-    let Some(variable) = &lane.key_env else { return };
-    // the text is not repeated: it may be the key itself
-    if !is_variable_name(variable) {
+    // neither text is repeated: it may be the key itself
+    if lane.key_file.as_ref().is_some_and(|path| looks_like_a_key(path)) {
+        let next = "write the PATH of a file that holds it, and take the key out of the configuration";
+        found.key(key("key_file"), "`key_file` looks like the key itself", next);
+    }
+    if lane.key_env.as_ref().is_some_and(|variable| !may_name_a_variable(variable)) {
         let next = "write the NAME of an environment variable that holds the key (letters, digits and _), never the key itself";
-        found.key(key("key_env"), "`key_env` is no name of a variable", next);
-    } else if looks_like_a_key(variable) {
-        let next = "write the NAME of an environment variable that holds it, and take the key out of the file";
-        found.key(key("key_env"), "`key_env` looks like the key itself", next);
+        found.key(key("key_env"), "`key_env` is no name of a variable, or looks like the key itself", next);
     }
 }
 
-/// True for what a shell accepts as the name of a variable.
-fn is_variable_name(text: &str) -> bool {
+/// True for the name of an environment variable as a shell accepts it; false also for what looks like a key in its place.
+/// Ask before a name is repeated in a message.
+pub fn may_name_a_variable(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !looks_like_a_key(text)
 }
 
-/// Long, with small letters and digits: names of variables are hardly ever so, keys nearly always are.
+/// Begins as keys do, or is long with small letters and digits and nothing of a path: names are hardly ever so, keys
+/// nearly always are.
 fn looks_like_a_key(text: &str) -> bool {
-    text.len() >= 20 && text.bytes().any(|b| b.is_ascii_lowercase()) && text.bytes().any(|b| b.is_ascii_digit())
+    let has = |test: fn(&u8) -> bool| text.bytes().any(|b| test(&b));
+    let is_long_mix = text.len() >= 20 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    text.starts_with("sk-") || is_long_mix && !text.contains(['/', '.'])
 }
 
 fn headers(lane: &Lane, index: usize, found: &mut Found) {

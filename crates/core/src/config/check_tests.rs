@@ -32,6 +32,8 @@ fn a_sound_configuration_has_no_problem() {
         [""; 0]
     );
     assert_eq!(problems(&campaign("windows = [{ start = \"09:00\", length = \"24h\" }]")), [""; 0]);
+    assert_eq!(problems(&campaign("windows = [\"09:00\", \"09:01\"]")), [""; 0]);
+    assert_eq!(problems(&format!("{LANE}key_file = \"keys/lane-a-2026-11-30-rotated.key\"\n")), [""; 0]);
 }
 
 #[test]
@@ -63,12 +65,12 @@ fn windows_are_apart_and_the_peak_is_one_of_them() {
     assert!(overlap.ends_with("at most 1h"), "{overlap}");
     let midnight = problem(&campaign("windows = [\"00:30\", { start = \"23:30\", length = \"90min\" }]"));
     assert!(midnight.contains("\"23:30\" runs into window \"00:30\""), "{midnight}");
-    assert!(problem(&campaign("windows = [\"09:00\", \"09:00\"]\nlate_tolerance = \"0s\"")).contains("stands twice"));
+    assert!(problem(&campaign("windows = [\"09:00\", \"09:00\"]")).contains("stands twice"));
     assert!(problem(&campaign("windows = []")).contains("`windows` is empty"));
     let length = problem(&campaign("windows = [{ start = \"09:00\", length = \"25h\" }]"));
     assert!(length.contains("impossible length"), "{length}");
-    let late = problem(&campaign("late_tolerance = \"2h\""));
-    assert!(late.contains("`late_tolerance` 2h is longer than the shortest window (1h30m)"), "{late}");
+    let late = problem(&campaign("late_tolerance = \"25h\""));
+    assert!(late.starts_with("`late_tolerance` is 1d1h in [campaign]"), "{late}");
 }
 
 #[test]
@@ -172,6 +174,8 @@ fn a_key_in_a_wrong_place_is_found_and_never_repeated() {
         "key_env = \"sk-s3cret-abc\"",
         "key_env = \"gsk_s3cretAbCdEfGh0123456789\"",
         "key_env = \"\"",
+        "key_file = \"sk-s3cret\"",
+        "key_file = \"s3cret0123456789abcdef\"",
         "headers = { Authorization = \"Bearer s3cret\" }",
         "headers = { x-api-key = \"s3cret\" }",
         "headers = { x-other = \"Bearer s3cret\" }",

@@ -42,6 +42,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calendar::{BadClockTime, BadDay, ClockTime, Day};
 pub use campaign::{Campaign, DEFAULT_WINDOW_LENGTH, Window, WindowSpan};
+pub use check_lane::may_name_a_variable;
 pub use error::{ConfigError, KeyPath, Problem, Step};
 pub use lane::{Lane, Limits, MaxTokensField, Price};
 pub use micros::{BadLength, Micros};

@@ -1,0 +1,3 @@
+//! The front door of peaklane: what turns files, environment and command line into work for the other rooms.
+
+pub mod load;
