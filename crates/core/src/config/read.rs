@@ -93,7 +93,8 @@ fn problem_of(path: KeyPath, message: &str) -> Problem {
 
 /// The deserializer's words in words of a person, without the text that was written: it may be a key in a wrong place.
 fn in_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
+    const WORDS: [(&str, &str); 9] = [
+        ("wanted exactly 1 element, more than 1 element", "expected one key alone, as in { contains = \"...\" }"),
         ("expected u8", "expected a whole number of 0 or more"),
         ("expected u32", "expected a whole number of 0 or more"),
         ("expected u64", "expected a whole number of 0 or more"),

@@ -111,7 +111,9 @@ fn a_wrong_type_is_told_with_key_place_and_line() {
     let check = |value: &str| refusal(&format!("{LANE}[[task]]\nname = \"t\"\ncheck = {value}\n"));
     let regex = check("{ regex = '(' }");
     assert!(regex.starts_with("bad value of `check` in [[task]] 1 (line 8): check `regex` is no regular"), "{regex}");
-    assert!(check("{ contains = 'a', exact = 'b' }").contains("`check` in [[task]] 1 (line 8): "));
+    assert!(
+        check("{ contains = 'a', exact = 'b' }").contains("`check` in [[task]] 1 (line 8): expected one key alone")
+    );
     let lane = refusal("lane = 3");
     assert!(lane.contains("`lane` at the top level (line 1)"), "{lane}");
 }
