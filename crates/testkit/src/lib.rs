@@ -1,5 +1,6 @@
 //! Dev only: case readers, the scripted lane, and what tests share.
 
+pub mod binary;
 pub mod case;
 pub mod data;
 pub mod expect;
@@ -9,5 +10,7 @@ pub mod io;
 pub mod log;
 pub mod net;
 pub mod player;
+pub mod real_server;
 pub mod recorded;
 pub mod replay;
+pub mod require;
