@@ -1,0 +1,242 @@
+//! HTTP/2 on one connection, one request at a time.
+//!
+//! The `h2` crate reads and writes in a task of its own, so the stream below it is tapped: the tap notes when bytes
+//! were last read and written, and those are the moments that count, not the later ones at which this side hears of it.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::h1::{BodyState, Head, ReadError};
+use crate::headers::Headers;
+use crate::io::Io;
+
+/// Flow-control windows, bytes: wide enough that no answer ever waits for us to say "go on".
+const STREAM_WINDOW: u32 = 4 << 20;
+/// The same for the whole connection.
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
+#[derive(Debug, Default)]
+struct Seen {
+    last_read: Option<Instant>,
+    last_write: Option<Instant>,
+    written: u64,
+    waiting: Option<Waker>,
+}
+
+/// Notes the moments of the stream below HTTP/2.
+struct Tap {
+    io: Box<dyn Io>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl AsyncRead for Tap {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(cx, buf);
+        if polled.is_ready() && buf.filled().len() > before {
+            lock(&self.seen).last_read = Some(Instant::now());
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Tap {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
+        if let Poll::Ready(Ok(n)) = polled {
+            let mut seen = lock(&self.seen);
+            seen.written += n as u64;
+            seen.last_write = Some(Instant::now());
+            if let Some(waker) = seen.waiting.take() {
+                waker.wake();
+            }
+        }
+        polled
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// One connection.
+pub(crate) struct Http2 {
+    send: SendRequest<Bytes>,
+    seen: Arc<Mutex<Seen>>,
+    driver: JoinHandle<()>,
+    outgoing: Option<(SendStream<Bytes>, Bytes)>,
+    /// Bytes that must have been written below before the request counts as sent.
+    written_target: u64,
+    response: Option<ResponseFuture>,
+    body: Option<RecvStream>,
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl std::fmt::Debug for Http2 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http2")
+    }
+}
+
+impl Http2 {
+    /// Shakes hands.
+    pub(crate) async fn new(io: Box<dyn Io>) -> Result<Self, io::Error> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let tap = Tap { io, seen: Arc::clone(&seen) };
+        let (send, connection) = h2::client::Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .enable_push(false)
+            .handshake(tap)
+            .await
+            .map_err(io::Error::other)?;
+        let driver = tokio::spawn(async move {
+            // How it ended is told to the stream that was open; nobody else needs it.
+            let _ = connection.await;
+        });
+        Ok(Self { send, seen, driver, outgoing: None, written_target: 0, response: None, body: None })
+    }
+
+    /// Begins one request.
+    pub(crate) fn begin(&mut self, request: http::Request<()>, body: Bytes) -> io::Result<()> {
+        (self.response, self.body, self.outgoing) = (None, None, None);
+        // Frame headers come on top, so the request is out when at least its body's bytes are.
+        self.written_target = lock(&self.seen).written + body.len() as u64 + 9;
+        let ends = body.is_empty();
+        let (response, stream) = self.send.send_request(request, ends).map_err(io::Error::other)?;
+        self.response = Some(response);
+        if !ends {
+            self.outgoing = Some((stream, body));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send.poll_ready(cx).map_err(io::Error::other)
+    }
+
+    /// Ready with the moment at which the last byte of the request was written.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Instant>> {
+        while let Some((stream, left)) = &mut self.outgoing {
+            stream.reserve_capacity(left.len());
+            if stream.capacity() == 0 {
+                match stream.poll_capacity(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(Ok(_))) => continue,
+                    Poll::Ready(Some(Err(e))) => return Poll::Ready(Err(io::Error::other(e))),
+                    Poll::Ready(None) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                }
+            }
+            let piece = left.split_to(stream.capacity().min(left.len()));
+            let last = left.is_empty();
+            stream.send_data(piece, last).map_err(io::Error::other)?;
+            if last {
+                self.outgoing = None;
+            }
+        }
+        let mut seen = lock(&self.seen);
+        match seen.last_write.filter(|_| seen.written >= self.written_target) {
+            Some(at) => Poll::Ready(Ok(at)),
+            None if self.driver.is_finished() => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            None => {
+                seen.waiting = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn read_moment(&self) -> Instant {
+        lock(&self.seen).last_read.unwrap_or_else(Instant::now)
+    }
+
+    pub(crate) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        first_byte: &mut Option<Instant>,
+        last_byte: &mut Option<Instant>,
+    ) -> Poll<Result<Head, ReadError>> {
+        let Some(response) = &mut self.response else {
+            return Poll::Ready(Err(ReadError::Bad("no request was sent".into())));
+        };
+        let response = match Pin::new(response).poll(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(e)) => return Poll::Ready(Err(read_error(e))),
+            Poll::Ready(Ok(response)) => response,
+        };
+        let at = self.read_moment();
+        first_byte.get_or_insert(at);
+        *last_byte = Some(at);
+        let mut headers = Headers::default();
+        for (name, value) in response.headers() {
+            headers.push(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
+        }
+        let status = response.status().as_u16();
+        self.body = Some(response.into_body());
+        Poll::Ready(Ok(Head { status, headers }))
+    }
+
+    pub(crate) fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrived: &mut Instant,
+        out: &mut dyn FnMut(&[u8], Instant),
+    ) -> Poll<Result<BodyState, ReadError>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(BodyState::Over)) };
+        match body.poll_data(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                *arrived = self.read_moment();
+                self.body = None;
+                Poll::Ready(Ok(BodyState::Over))
+            }
+            Poll::Ready(Some(Err(e))) => {
+                *arrived = Instant::now();
+                Poll::Ready(Err(read_error(e)))
+            }
+            Poll::Ready(Some(Ok(bytes))) => {
+                // More capacity than was taken cannot be released: the only error that this call knows.
+                let _ = body.flow_control().release_capacity(bytes.len());
+                *arrived = self.read_moment();
+                out(&bytes, *arrived);
+                let over = self.body.as_ref().is_some_and(RecvStream::is_end_stream);
+                if over {
+                    self.body = None;
+                }
+                Poll::Ready(Ok(if over { BodyState::Over } else { BodyState::More }))
+            }
+        }
+    }
+
+    pub(crate) fn reusable(&self) -> bool {
+        self.body.is_none() && self.outgoing.is_none() && !self.driver.is_finished()
+    }
+}
+
+fn read_error(error: h2::Error) -> ReadError {
+    if error.is_io() || error.is_reset() || error.is_go_away() {
+        ReadError::Io(io::Error::new(io::ErrorKind::ConnectionReset, error))
+    } else {
+        ReadError::Bad(format!("broken HTTP/2: {error}"))
+    }
+}

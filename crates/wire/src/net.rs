@@ -1,0 +1,213 @@
+//! The real network: names, TCP, proxies, TLS.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use peaklane_core::record::Handshake;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::io::{Dial, DialError, Dialled, Dialling, Io};
+use crate::proxy_env::{Proxies, Proxy};
+
+/// Longest answer of a proxy to CONNECT, bytes.
+const MAX_PROXY_HEAD: usize = 16 << 10;
+
+/// A certificate file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read certificates from {}: {reason}", .path.display())]
+pub struct CaError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+impl CaError {
+    /// The next thing to try.
+    pub fn hint(&self) -> Option<String> {
+        Some("give a PEM file with one or more BEGIN CERTIFICATE blocks".into())
+    }
+}
+
+/// Opens real connections.
+pub struct Network {
+    proxies: Proxies,
+    /// Certificates of the company, beside those of the system and Mozilla's.
+    extra: Vec<CertificateDer<'static>>,
+    tls: OnceLock<Arc<rustls::ClientConfig>>,
+    /// Offer HTTP/2 in ALPN.
+    http2: bool,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network").field("extra_certificates", &self.extra.len()).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// A network with the proxies of the environment and additional CA files.
+    ///
+    /// # Errors
+    /// [`CaError`] for a file that is missing or holds no certificate.
+    pub fn new(proxies: Proxies, ca_files: &[PathBuf], http2: bool) -> Result<Self, CaError> {
+        let mut extra = Vec::new();
+        for path in ca_files {
+            let fail = |reason: String| CaError { path: path.clone(), reason };
+            let found: Vec<_> = CertificateDer::pem_file_iter(path)
+                .map_err(|e| fail(e.to_string()))?
+                .collect::<Result<_, _>>()
+                .map_err(|e| fail(e.to_string()))?;
+            if found.is_empty() {
+                return Err(fail("it holds no certificate".into()));
+            }
+            extra.extend(found);
+        }
+        Ok(Self { proxies, extra, tls: OnceLock::new(), http2 })
+    }
+
+    /// The TLS configuration, made at the first https lane: reading the system's certificates takes milliseconds that
+    /// a plain lane need not pay.
+    fn tls(&self) -> Arc<rustls::ClientConfig> {
+        Arc::clone(self.tls.get_or_init(|| {
+            let mut roots = RootCertStore::empty();
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            // Certificates of the system that cannot be read are left out, as every browser does; SSL_CERT_FILE and
+            // SSL_CERT_DIR are honoured in there.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots.add_parsable_certificates(self.extra.iter().cloned());
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let builder = rustls::ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .expect("ring supports the default protocol versions");
+            let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+            config.alpn_protocols = if self.http2 {
+                vec![b"h2".to_vec(), b"http/1.1".to_vec()]
+            } else {
+                vec![b"http/1.1".to_vec()]
+            };
+            Arc::new(config)
+        }))
+    }
+
+    async fn tcp(&self, host: &str, port: u16, handshake: &mut Handshake) -> Result<TcpStream, DialError> {
+        let begin = Instant::now();
+        let addresses: Vec<std::net::SocketAddr> = match host.parse::<IpAddr>() {
+            Ok(ip) => vec![(ip, port).into()],
+            Err(_) => {
+                let found = tokio::net::lookup_host((host, port))
+                    .await
+                    .map_err(|source| DialError::Dns { host: host.to_owned(), source })?
+                    .collect();
+                handshake.dns_us = Some(micros(begin));
+                found
+            }
+        };
+        let begin = Instant::now();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    handshake.connect_us = Some(micros(begin));
+                    // Without this the kernel holds back small writes, and the request's last byte with them.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(DialError::Connect { address: format!("{host}:{port}"), source: last })
+    }
+
+    async fn wrap_tls(&self, io: Box<dyn Io>, host: &str) -> Result<(Box<dyn Io>, bool), DialError> {
+        let fail = |source: io::Error| DialError::Tls { host: host.to_owned(), source };
+        let name = ServerName::try_from(host.to_owned()).map_err(|e| fail(io::Error::other(e)))?;
+        let connector = tokio_rustls::TlsConnector::from(self.tls());
+        let stream = connector.connect(name, io).await.map_err(fail)?;
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok((Box::new(stream), http2))
+    }
+
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        host: &str,
+        port: u16,
+        tls: bool,
+        handshake: &mut Handshake,
+    ) -> Result<Dialled, DialError> {
+        let tcp = self.tcp(&proxy.host, proxy.port, handshake).await?;
+        let begin = Instant::now();
+        let mut io: Box<dyn Io> = Box::new(tcp);
+        if proxy.tls {
+            io = self.wrap_tls(io, &proxy.host).await?.0;
+        }
+        if !tls {
+            return Ok(Dialled {
+                io,
+                handshake: *handshake,
+                http2: false,
+                absolute_form: true,
+                proxy_authorization: proxy.authorization.clone(),
+            });
+        }
+        connect_through(&mut io, proxy, host, port).await?;
+        let (io, http2) = self.wrap_tls(io, host).await?;
+        handshake.tls_us = Some(micros(begin));
+        Ok(Dialled { io, handshake: *handshake, http2, absolute_form: false, proxy_authorization: None })
+    }
+}
+
+impl Dial for Network {
+    fn dial<'a>(&'a self, host: &'a str, port: u16, tls: bool) -> Dialling<'a> {
+        Box::pin(async move {
+            let mut handshake = Handshake::default();
+            if let Some(proxy) = self.proxies.for_host(host, port, tls) {
+                return self.through(proxy, host, port, tls, &mut handshake).await;
+            }
+            let tcp = self.tcp(host, port, &mut handshake).await?;
+            let mut io: Box<dyn Io> = Box::new(tcp);
+            let mut http2 = false;
+            if tls {
+                let begin = Instant::now();
+                (io, http2) = self.wrap_tls(io, host).await?;
+                handshake.tls_us = Some(micros(begin));
+            }
+            Ok(Dialled { io, handshake, http2, absolute_form: false, proxy_authorization: None })
+        })
+    }
+}
+
+/// `CONNECT host:port`, and the proxy's answer to it.
+async fn connect_through(io: &mut Box<dyn Io>, proxy: &Proxy, host: &str, port: u16) -> Result<(), DialError> {
+    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let fail = |reason: String| DialError::Proxy { proxy: proxy.shown(), address: authority.clone(), reason };
+    let authorization =
+        proxy.authorization.as_ref().map(|a| format!("Proxy-Authorization: {a}\r\n")).unwrap_or_default();
+    let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{authorization}\r\n");
+    io.write_all(request.as_bytes()).await.map_err(|e| fail(e.to_string()))?;
+    io.flush().await.map_err(|e| fail(e.to_string()))?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        // Byte by byte: what follows the head belongs to TLS.
+        let byte = io.read_u8().await.map_err(|e| fail(e.to_string()))?;
+        head.push(byte);
+        if head.len() > MAX_PROXY_HEAD {
+            return Err(fail("an answer without end".into()));
+        }
+    }
+    let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+    let status = line.split(' ').nth(1).unwrap_or_default();
+    if status.starts_with('2') { Ok(()) } else { Err(fail(crate::failure::shorten(&line))) }
+}
+
+fn micros(since: Instant) -> u64 {
+    since.elapsed().as_micros() as u64
+}
