@@ -1,2 +1,21 @@
-//! x
+//! Finished data -> text. No clock, no disk, no network: what measures does not render, and what renders measures
+//! nothing.
+//!
+//! - [`units`], [`palette`], [`table`], [`words`]: how a figure, a colour, a table and a failure look, everywhere.
+//! - [`try_view`], [`timeline`], [`try_json`]: one request, for people and for programs.
+//! - [`burst`], [`summary`], [`sentence`]: bursts, windows, and the one sentence that matters.
+//! - [`chart`], [`html`]: the page.
+
+pub mod burst;
+pub mod notes;
+pub mod palette;
+#[cfg(test)]
+mod sample;
+pub mod sentence;
+pub mod summary;
+pub mod table;
+pub mod timeline;
+pub mod try_json;
+pub mod try_view;
 pub mod units;
+pub mod words;

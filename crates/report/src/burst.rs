@@ -1,0 +1,580 @@
+//! What `peaklane burst` shows: one row per lane, and below it what the row cannot say.
+
+use peaklane_core::attempt::AttemptRecord;
+use peaklane_core::burst::{BurstEnd, BurstState, Connections, PromptMode};
+use peaklane_core::rules::Thresholds;
+use peaklane_core::stats::{Confidence, PassRate, Portion, wilson};
+use peaklane_core::summary::{BurstSummary, Quantile};
+use serde_json::{Value, json};
+
+use crate::notes::{self, Note, told_once};
+use crate::palette::{Palette, Tone};
+use crate::table::{Align, Cell, Column, Table, escape_markdown};
+use crate::units::{ABSENT, bytes, counted, duration, interval, limit, one_line, percent, quantile, share};
+use crate::words::misses;
+
+/// A client whose late wake-ups (p99) are longer than this may have slowed the figures itself, microseconds.
+const NOTABLE_LAG_US: u64 = 10_000;
+
+/// A release later than this is worth a warning, microseconds: the bar for bursts of 8 and 64 is 1 ms.
+const NOTABLE_SKEW_US: u64 = 10_000;
+
+/// One burst with all that is shown of it.
+#[derive(Clone, Debug)]
+pub struct BurstView<'a> {
+    /// Its numbers.
+    pub summary: &'a BurstSummary,
+    /// How it ended; `None` while it runs, and where that was not kept (CSV).
+    pub end: Option<&'a BurstEnd>,
+    /// The warm-up attempt, when one was made.
+    pub warmup: Option<&'a AttemptRecord>,
+    /// Median of DNS, connect and TLS together over the connections that were opened, microseconds.
+    pub handshake_us: Option<u64>,
+    /// Configuration findings of the attempts, in words with their hint.
+    pub findings: Vec<String>,
+}
+
+/// The bursts as text: headline, table, notes. Ends with a newline.
+///
+/// * `width`: columns of the terminal.
+pub fn render(views: &[BurstView<'_>], thresholds: &Thresholds, width: usize, palette: Palette) -> String {
+    let mut out = String::new();
+    for line in headline(views) {
+        out.push_str(&format!("{}\n", palette.paint(Tone::Strong, &line)));
+    }
+    out.push_str(&table(views, thresholds).render(width, palette));
+    let notes = notes(views, thresholds);
+    if !notes.is_empty() {
+        out.push('\n');
+        out.push_str(&notes::render(&notes, width, palette));
+    }
+    out
+}
+
+/// The same as Markdown.
+pub fn markdown(views: &[BurstView<'_>], thresholds: &Thresholds) -> String {
+    let mut out = String::new();
+    for line in headline(views) {
+        out.push_str(&format!("**{}**\n", escape_markdown(&line)));
+    }
+    format!("{out}\n{}\n{}", table(views, thresholds).markdown(), notes::markdown(&notes(views, thresholds)))
+}
+
+/// One CSV line per burst.
+///
+/// # Errors
+/// As [`Table::csv`].
+pub fn csv(views: &[BurstView<'_>], thresholds: &Thresholds) -> Result<String, csv::Error> {
+    table(views, thresholds).csv()
+}
+
+/// `{"bursts": [...], "notes": [...]}`: each burst with the keys of `BurstJson`, and `delivered`, `cold_start`,
+/// `handshake_ms` and `finding_texts` beside them.
+///
+/// # Errors
+/// None in practice: every value has a JSON form.
+pub fn json(views: &[BurstView<'_>], thresholds: &Thresholds) -> Result<Value, serde_json::Error> {
+    let bursts = views.iter().map(burst_json).collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({"bursts": bursts, "notes": notes::json(&notes(views, thresholds))}))
+}
+
+fn burst_json(view: &BurstView<'_>) -> Result<Value, serde_json::Error> {
+    let mut object = serde_json::to_value(view.summary.json())?;
+    let ms = |us: u64| serde_json::to_value(peaklane_core::summary::Ms(us));
+    if let Value::Object(map) = &mut object {
+        let delivered = match view.end {
+            Some(end) => json!({
+                "duration_ms": ms(end.duration_us)?,
+                "peak_in_flight": end.peak_in_flight,
+                "max_skew_ms": ms(end.max_skew_us)?,
+                "own_lag_p50_ms": ms(end.own_lag_us[0])?,
+                "own_lag_p99_ms": ms(end.own_lag_us[1])?,
+                "own_lag_max_ms": ms(end.own_lag_us[2])?,
+                "body_bytes": end.body_bytes,
+            }),
+            None => Value::Null,
+        };
+        let cold_start = match view.warmup {
+            Some(w) => json!({
+                "latency_ms": ms(w.latency_us)?,
+                "ttft_ms": w.ttft_us.map(ms).transpose()?,
+                "outcome": w.outcome.name(),
+                "retries": w.retries,
+            }),
+            None => Value::Null,
+        };
+        map.insert("delivered".into(), delivered);
+        map.insert("cold_start".into(), cold_start);
+        map.insert("handshake_ms".into(), view.handshake_us.map(ms).transpose()?.unwrap_or(Value::Null));
+        map.insert("finding_texts".into(), json!(findings(view)));
+    }
+    Ok(object)
+}
+
+/// What the bursts are, once: `inline-assist, floor 25 s · 8 attempts together · 2026-11-30 16:00 Europe/Berlin`.
+fn headline(views: &[BurstView<'_>]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for view in views {
+        let h = &view.summary.header;
+        let mut parts = vec![format!("{}, floor {}", one_line(&h.task), limit(h.floor_us))];
+        let pace = match (h.spacing_us, h.concurrency) {
+            (0, None) => "together".to_owned(),
+            (0, Some(c)) => format!("{c} at once"),
+            (spacing, None) => format!("one every {}", limit(spacing)),
+            (spacing, Some(c)) => format!("one every {}, {c} at once at most", limit(spacing)),
+        };
+        parts.push(format!("{} {pace}", counted(h.attempts.into(), "attempt")));
+        let when = [h.date.as_deref(), h.window.as_deref(), h.zone.as_deref()];
+        parts.extend(
+            Some(when.into_iter().flatten().map(one_line).collect::<Vec<_>>().join(" ")).filter(|w| !w.is_empty()),
+        );
+        let line = parts.join(" · ");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// True where the rank of p90 falls on the last attempt: from 1 to 9 of them.
+fn p90_is_the_worst(n: u32) -> bool {
+    n > 0 && Portion::P90.rank(n.into()) == u64::from(n)
+}
+
+/// How the p90 column is called: "worst of 8" where that is what p90 is.
+pub(crate) fn p90_head(counts: &[u32]) -> String {
+    match counts {
+        [first, rest @ ..] if p90_is_the_worst(*first) && rest.iter().all(|n| n == first) => {
+            format!("worst of {first}")
+        }
+        _ => "p90".to_owned(),
+    }
+}
+
+/// The rows: one per burst.
+pub fn table(views: &[BurstView<'_>], thresholds: &Thresholds) -> Table {
+    let made: Vec<u32> = views.iter().map(|v| v.summary.made).collect();
+    let several = |one: fn(&BurstSummary) -> &str| views.iter().any(|v| one(v.summary) != one(views[0].summary));
+    let task = if several(|s| &s.header.task) { Column::words("task", "task") } else { Column::data("task") };
+    let mut table = Table::new(vec![
+        Column::words("lane", "lane"),
+        Column::words("kind", "kind"),
+        task,
+        Column::data("model"),
+        Column::data("date"),
+        Column::data("window"),
+        Column::data("state"),
+        Column::shown("pass", Align::Right),
+        Column::data("passed"),
+        Column::data("n"),
+        Column::data("made"),
+        Column::figures("pass_rate", ""),
+        Column::shown("95 %", Align::Right),
+        Column::data("pass_low"),
+        Column::data("pass_high"),
+        Column::figures("p50_ms", "p50"),
+        Column::figures("p90_ms", p90_head(&made)),
+        Column::data("p90_exceeds_ms"),
+        Column::figures("ttft_p50_ms", "TTFT"),
+        Column::figures("first_answer_p50_ms", "answer"),
+        Column::shown("retried", Align::Right),
+        Column::data("attempts_with_retry"),
+        Column::data("retries"),
+        Column::words("misses", ""),
+        Column::data("findings"),
+        Column::data("floor_ms"),
+        Column::data("prompt_mode"),
+        Column::data("connections"),
+        Column::data("simulated"),
+        Column::data("tool_version"),
+        Column::data("burst"),
+    ]);
+    for view in views {
+        table.row(row(view.summary, thresholds));
+    }
+    table
+}
+
+fn row(s: &BurstSummary, thresholds: &Thresholds) -> Vec<Cell> {
+    let h = &s.header;
+    let bars = [thresholds.pass_percent, thresholds.trigger_pass_percent];
+    let rate = s.pass_rate();
+    let tone = rate.map_or(Tone::Warn, |r| if r.reaches(thresholds.pass_percent) { Tone::Good } else { Tone::Bad });
+    let pass = match s.state {
+        BurstState::Void => "void".to_owned(),
+        _ => format!("{}/{}", s.passed, s.n),
+    };
+    vec![
+        Cell::text(&h.lane),
+        Cell::text(h.kind.name()),
+        Cell::text(&h.task),
+        Cell::text(&h.model),
+        Cell::value(h.date.clone()),
+        Cell::value(h.window.clone()),
+        Cell::value(s.state.name()),
+        Cell::text(pass).tone(tone),
+        Cell::value(s.passed),
+        Cell::value(s.n),
+        Cell::value(s.made),
+        match rate {
+            Some(r) => Cell::new(percent(r.passed(), r.of(), &bars), r.share()).tone(tone),
+            None => Cell::absent(),
+        },
+        Cell::text(interval(s.pass_interval, &bars)),
+        Cell::value(s.pass_interval.map(|i| i.0)),
+        Cell::value(s.pass_interval.map(|i| i.1)),
+        quantile_cell(s.p50, h.floor_us),
+        quantile_cell(s.p90, h.floor_us),
+        Cell::value(exceeds_ms(s.p90)),
+        quantile_cell(s.ttft_p50, h.floor_us),
+        quantile_cell(s.first_answer_p50, h.floor_us),
+        Cell::text(if s.made > 0 { format!("{}/{}", s.retried, s.made) } else { ABSENT.to_owned() }),
+        Cell::value(s.retried),
+        Cell::value(s.retries),
+        Cell::new(outcome_words(s), misses_value(s)),
+        Cell::value(s.findings),
+        Cell::value(h.floor_us as f64 / 1000.0),
+        Cell::value(h.prompt_mode.name()),
+        Cell::value(h.connections.name()),
+        Cell::value(h.simulated),
+        Cell::value(h.tool_version.clone()),
+        Cell::value(h.id.clone()),
+    ]
+}
+
+fn misses_value(s: &BurstSummary) -> Value {
+    s.misses.iter().map(|m| json!({"class": m.class, "count": m.count})).collect()
+}
+
+/// Misses, and why a burst does not count.
+fn outcome_words(s: &BurstSummary) -> String {
+    let unfinished = s.n.saturating_sub(s.made);
+    let state = match s.state {
+        BurstState::Running => format!("running: {} of {} attempts made", s.made, s.n),
+        BurstState::Interrupted => format!("interrupted: {} of {} attempts made", s.made, s.n),
+        BurstState::Void => format!("{}, see below", counted(s.findings.into(), "configuration finding")),
+        BurstState::Complete if unfinished > 0 => {
+            format!("{} missing on record", counted(unfinished.into(), "attempt"))
+        }
+        BurstState::Complete => String::new(),
+    };
+    [state, misses(&s.misses)].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// A quantile for people, and its value in milliseconds for programs (null where it only exceeds something).
+pub(crate) fn quantile_cell(q: Option<Quantile>, floor_us: u64) -> Cell {
+    match q {
+        Some(Quantile::Value(us)) => Cell::new(quantile(q, floor_us), crate::units::ms(us)),
+        Some(Quantile::Exceeds(_)) => Cell::new(quantile(q, floor_us), Value::Null).tone(Tone::Bad),
+        None => Cell::absent(),
+    }
+}
+
+/// What a quantile exceeds, milliseconds, where that is all that is known.
+pub(crate) fn exceeds_ms(q: Option<Quantile>) -> Option<f64> {
+    match q {
+        Some(Quantile::Exceeds(us)) => Some(crate::units::ms(us)),
+        _ => None,
+    }
+}
+
+/// All findings of a burst, each once.
+fn findings(view: &BurstView<'_>) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for text in view.end.and_then(|e| e.finding.as_ref()).into_iter().chain(&view.findings) {
+        if !texts.contains(text) {
+            texts.push(text.clone());
+        }
+    }
+    texts
+}
+
+/// What is said below the table.
+pub fn notes(views: &[BurstView<'_>], thresholds: &Thresholds) -> Vec<Note> {
+    let per_lane = |say: &dyn Fn(&BurstView<'_>) -> Option<String>| -> Vec<(String, Option<String>)> {
+        views.iter().map(|v| (one_line(&v.summary.header.lane), say(v))).collect()
+    };
+    let mut notes = Vec::new();
+    if let Some(note) =
+        simulated_note(views.iter().map(|v| (v.summary.header.lane.as_str(), v.summary.header.simulated)))
+    {
+        notes.push(note);
+    }
+    for view in views {
+        for text in findings(view) {
+            notes.push(Note::warning(
+                "finding",
+                format!("{}: {}", one_line(&view.summary.header.lane), one_line(&text)),
+            ));
+        }
+    }
+    notes.extend(told_once("cold start", Tone::Dim, &per_lane(&|v| Some(cold_start(v.warmup?)))));
+    notes.extend(told_once(
+        "prompts",
+        Tone::Dim,
+        &per_lane(&|v| Some(prompts(v.summary.header.prompt_mode).to_owned())),
+    ));
+    notes.extend(told_once("connections", Tone::Dim, &per_lane(&|v| Some(connections(v)))));
+    notes.extend(told_once("delivered", Tone::Dim, &per_lane(&|v| Some(delivered(v.end?, v.summary)))));
+    notes.extend(told_once("busy client", Tone::Warn, &per_lane(&|v| busy(v.end?))));
+    notes.extend(told_once("read with", Tone::Dim, &per_lane(&|v| few(v.summary.n, thresholds.pass_percent))));
+    notes
+}
+
+/// "These lanes are simulated.", or which of them are.
+pub(crate) fn simulated_note<'a>(lanes: impl Iterator<Item = (&'a str, bool)> + Clone) -> Option<Note> {
+    let mut names: Vec<String> = Vec::new();
+    for (lane, simulated) in lanes.clone() {
+        if simulated && !names.iter().any(|n| n == lane) {
+            names.push(one_line(lane));
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let text = if lanes.into_iter().all(|(_, simulated)| simulated) {
+        "These lanes are simulated.".to_owned()
+    } else {
+        format!("Simulated: {}.", crate::words::list(&names))
+    };
+    Some(Note::warning("simulated", text))
+}
+
+fn cold_start(warmup: &AttemptRecord) -> String {
+    let ttft = warmup.ttft_us.map_or_else(String::new, |us| format!(" (TTFT {})", duration(us)));
+    let how = if warmup.outcome.is_ok() { String::new() } else { format!(", {}", warmup.outcome.words()) };
+    let retries = match warmup.retries {
+        0 => String::new(),
+        n => format!(", {n} {}", if n == 1 { "retry" } else { "retries" }),
+    };
+    format!("the warm-up attempt took {}{ttft}{retries}{how}; it is not counted", duration(warmup.latency_us))
+}
+
+fn prompts(mode: PromptMode) -> &'static str {
+    match mode {
+        PromptMode::Nonce => "each attempt begins with its own nonce, so that no prefix cache answers for the prompt",
+        PromptMode::Identical => {
+            "all attempts send the same bytes: from the second on this measures the prefix cache too"
+        }
+    }
+}
+
+fn connections(view: &BurstView<'_>) -> String {
+    let took = view.handshake_us.map_or_else(String::new, |us| format!(" (median {})", duration(us)));
+    match view.summary.header.connections {
+        Connections::Before => format!("opened before the burst; the handshake{took} is not in these times"),
+        Connections::Inside => format!("opened inside each attempt; the handshake{took} is in these times"),
+    }
+}
+
+fn delivered(end: &BurstEnd, s: &BurstSummary) -> String {
+    let skew = if end.max_skew_us > NOTABLE_SKEW_US {
+        format!("released up to {} LATE", duration(end.max_skew_us))
+    } else {
+        format!("released within {} of the intended instant", duration(end.max_skew_us))
+    };
+    format!(
+        "{} of {} in flight at once, {skew}; {} in {}",
+        end.peak_in_flight,
+        s.header.concurrency.map_or(s.n, |c| c.min(s.n)),
+        bytes(end.body_bytes),
+        duration(end.duration_us)
+    )
+}
+
+fn busy(end: &BurstEnd) -> Option<String> {
+    let [p50, p99, most] = end.own_lag_us;
+    (p99 > NOTABLE_LAG_US).then(|| {
+        format!(
+            "this machine woke up late by {} (p50), {} (p99), {} at most: the lane may be better than these figures",
+            duration(p50),
+            duration(p99),
+            duration(most)
+        )
+    })
+}
+
+/// What so few attempts leave open; nothing where a burst without a miss would clear the bar (35 of 35 for 90 %).
+fn few(n: u32, pass_percent: u32) -> Option<String> {
+    let low = wilson(PassRate::new(n, n)?, Confidence::P95).low;
+    if low * 100.0 >= f64::from(pass_percent) {
+        return None;
+    }
+    let worst = if p90_is_the_worst(n) { format!(", and p90 of {n} is the worst attempt") } else { String::new() };
+    let low = share(low, &[pass_percent]);
+    Some(format!("{}: {n}/{n} still allows a true rate of {low} %{worst}", counted(n.into(), "attempt")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{attempt, burst, end, header, limited, slow};
+    use peaklane_core::attempt::Verdict;
+    use peaklane_core::burst::AttemptFigures;
+    use peaklane_core::lane::Kind;
+    use peaklane_core::outcome::Outcome;
+    use peaklane_core::summary::summarise;
+
+    fn summary(lane: &str, kind: Kind, misses: &[AttemptFigures]) -> BurstSummary {
+        let mut header = header(lane, kind, "2026-11-30", Some("16:00"));
+        header.date = Some("2026-11-30".into());
+        summarise(&header, BurstState::Complete, &burst(8, misses))
+    }
+
+    fn view<'a>(summary: &'a BurstSummary, end: Option<&'a BurstEnd>) -> BurstView<'a> {
+        BurstView { summary, end, warmup: None, handshake_us: Some(31_000), findings: Vec::new() }
+    }
+
+    fn warmup() -> AttemptRecord {
+        AttemptRecord {
+            index: 0,
+            warmup: true,
+            intended_unix_us: 0,
+            skew_us: 0,
+            latency_us: 12_300_000,
+            verdict: Verdict::Pass,
+            outcome: Outcome::Ok,
+            retries: 1,
+            ttft_us: Some(11_900_000),
+            first_answer_us: Some(11_900_000),
+            finding: None,
+            check_note: None,
+            tries: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_burst_at_two_lanes_is_one_table_with_notes_that_say_how_it_was_measured() {
+        let (a, b) =
+            (summary("lane-a", Kind::FreeHosted, &[limited(), slow()]), summary("lane-b", Kind::FreeServer, &[]));
+        let (end, warmup) = (end(BurstState::Complete), warmup());
+        let mut views = [view(&a, Some(&end)), view(&b, Some(&end))];
+        views[1].warmup = Some(&warmup);
+        insta::assert_snapshot!(render(&views, &Thresholds::default(), 100, Palette::PLAIN), @r"
+        inline-assist, floor 25 s · 8 attempts together · 2026-11-30 16:00 Europe/Berlin
+        lane    kind         pass             95 %    p50  worst of 8    TTFT  answer  retried
+        lane-a  free-hosted   6/8   75 %   41-93 %  5.0 s      > 60 s  500 ms   1.0 s      1/8
+            1 rate limited, 1 too slow
+        lane-b  free-server   8/8  100 %  68-100 %  5.0 s       9.0 s  500 ms   1.0 s      0/8
+
+        cold start   lane-b: the warm-up attempt took 12.3 s (TTFT 11.9 s), 1 retry; it is not counted
+        prompts      each attempt begins with its own nonce, so that no prefix cache answers for the prompt
+        connections  opened before the burst; the handshake (median 31.0 ms) is not in these times
+        delivered    8 of 8 in flight at once, released within 420 µs of the intended instant; 40.0 KiB in
+                     9.0 s
+        read with    8 attempts: 8/8 still allows a true rate of 68 %, and p90 of 8 is the worst attempt
+        ");
+    }
+
+    #[test]
+    fn a_finding_stands_apart_from_the_misses_and_voids_its_burst() {
+        let finding = attempt(900, Verdict::ConfigFinding, Outcome::BadRequest, 0);
+        let void = summary("lane-a", Kind::PaidHosted, &[finding; 8]);
+        let mut view = view(&void, None);
+        view.handshake_us = None;
+        view.findings = vec!["temperature was refused; set `send_temperature = false`".into(); 2];
+        insta::assert_snapshot!(render(&[view], &Thresholds::default(), 100, Palette::PLAIN), @r"
+        inline-assist, floor 25 s · 8 attempts together · 2026-11-30 16:00 Europe/Berlin
+        lane    kind         pass     95 %  p50  worst of 8  TTFT  answer  retried
+        lane-a  paid-hosted  void  -     -    -           -     -       -      0/8  8 configuration
+                                                                                    findings, see below
+
+        finding      lane-a: temperature was refused; set `send_temperature = false`
+        prompts      each attempt begins with its own nonce, so that no prefix cache answers for the prompt
+        connections  opened before the burst; the handshake is not in these times
+        read with    8 attempts: 8/8 still allows a true rate of 68 %, and p90 of 8 is the worst attempt
+        ");
+    }
+
+    #[test]
+    fn what_so_few_attempts_leave_open_is_said_until_they_do_not() {
+        // Wilson, 95 %: 8/8 0.676, 34/34 0.898, 35/35 0.901 (n / (n + 3.84)).
+        assert!(
+            few(8, 90).unwrap().contains("8/8 still allows a true rate of 68 %, and p90 of 8 is the worst attempt")
+        );
+        assert!(few(9, 90).unwrap().contains("p90 of 9"));
+        assert!(!few(10, 90).unwrap().contains("p90"));
+        assert!(few(34, 90).unwrap().contains("89.8 %"));
+        assert_eq!(few(35, 90), None);
+        assert_eq!(few(0, 90), None);
+    }
+
+    #[test]
+    fn p90_is_called_the_worst_attempt_where_it_is() {
+        assert_eq!(p90_head(&[8, 8]), "worst of 8");
+        assert_eq!(p90_head(&[8, 7]), "p90");
+        assert_eq!(p90_head(&[10]), "p90");
+        assert_eq!(p90_head(&[0]), "p90");
+        assert_eq!(p90_head(&[]), "p90");
+    }
+
+    #[test]
+    fn a_burst_that_was_cut_short_has_no_rate() {
+        let header = header("lane-a", Kind::FreeHosted, "2026-11-30", None);
+        let cut = summarise(&header, BurstState::Interrupted, &burst(5, &[limited()]));
+        let object = table(&[view(&cut, None)], &Thresholds::default()).json();
+        assert_eq!(
+            (&object[0]["pass_rate"], &object[0]["passed"], &object[0]["made"]),
+            (&Value::Null, &json!(4), &json!(5))
+        );
+        assert!(
+            render(&[view(&cut, None)], &Thresholds::default(), 100, Palette::PLAIN)
+                .contains("interrupted: 5 of 8 attempts made")
+        );
+    }
+
+    #[test]
+    fn json_csv_and_markdown_carry_what_the_table_shows() {
+        let a = summary("lane-a", Kind::FreeHosted, &[limited(), slow()]);
+        let (end, warmup) = (end(BurstState::Complete), warmup());
+        let mut one = view(&a, Some(&end));
+        one.warmup = Some(&warmup);
+        let views = [one];
+        let object = json(&views, &Thresholds::default()).unwrap();
+        let burst = &object["bursts"][0];
+        assert_eq!((&burst["lane"], &burst["passed"], &burst["n"]), (&json!("lane-a"), &json!(6), &json!(8)));
+        assert_eq!(burst["p90"], json!({"value_ms": null, "exceeds_ms": 60_000}));
+        assert_eq!(burst["delivered"]["max_skew_ms"], json!(0.42));
+        assert_eq!(burst["cold_start"]["ttft_ms"], json!(11_900));
+        assert_eq!(burst["handshake_ms"], json!(31));
+        assert!(object["notes"].as_array().unwrap().iter().any(|n| n["about"] == "prompts"));
+
+        let csv = csv(&views, &Thresholds::default()).unwrap();
+        let (head, line) = csv.trim_end().split_once('\n').unwrap();
+        let value =
+            |key: &str| line.split(',').nth(head.split(',').position(|k| k == key).unwrap()).unwrap().to_owned();
+        assert_eq!((value("passed"), value("n"), value("pass_rate")), ("6".into(), "8".into(), "0.75".into()));
+        assert_eq!(
+            (value("p90_ms"), value("p90_exceeds_ms"), value("attempts_with_retry")),
+            (String::new(), "60000.0".into(), "1".into())
+        );
+
+        let markdown = markdown(&views, &Thresholds::default());
+        for text in ["| lane-a | free-hosted | 6/8 | 75 % |", "- cold start: the warm-up attempt took 12.3 s"] {
+            assert!(markdown.contains(text), "{markdown}");
+        }
+    }
+
+    #[test]
+    fn a_busy_client_warns_that_the_lane_may_be_better() {
+        let a = summary("lane-a", Kind::FreeHosted, &[]);
+        let mut end = end(BurstState::Complete);
+        assert!(notes(&[view(&a, Some(&end))], &Thresholds::default()).iter().all(|n| n.about != "busy client"));
+        end.own_lag_us[1] = 12_000;
+        assert!(
+            notes(&[view(&a, Some(&end))], &Thresholds::default())
+                .iter()
+                .any(|n| n.about == "busy client" && n.text.contains("12.0 ms (p99)"))
+        );
+    }
+
+    #[test]
+    fn simulated_lanes_are_called_so() {
+        let mut a = summary("lane-a", Kind::FreeHosted, &[]);
+        a.header.simulated = true;
+        let b = summary("lane-b", Kind::FreeServer, &[]);
+        assert_eq!(notes(&[view(&a, None)], &Thresholds::default())[0].text, "These lanes are simulated.");
+        assert_eq!(notes(&[view(&a, None), view(&b, None)], &Thresholds::default())[0].text, "Simulated: lane-a.");
+        assert!(notes(&[view(&b, None)], &Thresholds::default()).iter().all(|n| n.about != "simulated"));
+    }
+}

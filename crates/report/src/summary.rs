@@ -1,0 +1,554 @@
+//! What `peaklane summary` shows: one block per lane, one row per window, and the sentence that matters below.
+//!
+//! There is no row for the lane as a whole, on purpose: 95 % at 09:00 and 50 % at 16:00 is no 72 % lane.
+
+use peaklane_core::burst::{BurstState, PromptMode};
+use peaklane_core::rules::Thresholds;
+use peaklane_core::stats::{Confidence, PassRate, wilson};
+use peaklane_core::summary::{DayCount, MissCount, Quantile, WindowSummary};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::burst::{exceeds_ms, p90_head, quantile_cell, simulated_note};
+use crate::notes::{self, Note};
+use crate::palette::{Palette, Tone};
+use crate::sentence::{LaneView, constraint, finding, name};
+use crate::table::{Align, Cell, Column, Table, escape_markdown};
+use crate::units::{interval, limit, ms, one_line, percent};
+use crate::words::misses;
+
+/// All lanes as text, a blank line between two. Ends with a newline.
+///
+/// * `width`: columns of the terminal.
+pub fn render(views: &[LaneView<'_>], thresholds: &Thresholds, width: usize, palette: Palette) -> String {
+    let mut blocks: Vec<String> = views.iter().map(|view| block(view, thresholds, width, palette)).collect();
+    let notes = notes(views);
+    if !notes.is_empty() {
+        blocks.push(notes::render(&notes, width, palette));
+    }
+    blocks.join("\n")
+}
+
+fn block(view: &LaneView<'_>, thresholds: &Thresholds, width: usize, palette: Palette) -> String {
+    let (left, right) = title(view);
+    let gap = width.min(100).saturating_sub(left.width() + right.width());
+    let mut out = palette.paint(Tone::Strong, &left);
+    if !right.is_empty() {
+        let gap = if gap >= 2 { " ".repeat(gap) } else { "\n".to_owned() };
+        out.push_str(&format!("{gap}{}", palette.paint(Tone::Dim, &right)));
+    }
+    out.push('\n');
+    out.push_str(&table(&[*view], thresholds).render(width, palette));
+    if let Some(text) = footer(view, thresholds) {
+        for line in crate::table::wrap(&text, width) {
+            out.push_str(&format!("{line}\n"));
+        }
+    }
+    out
+}
+
+/// What the lane is, and how much was measured: `lane-a · free-hosted · inline-assist, floor 25 s` and `3 days x 8 attempts
+/// a window, peak 16:00`.
+pub fn title(view: &LaneView<'_>) -> (String, String) {
+    let s = view.summary;
+    let left = format!("{} · {} · {}, floor {}", one_line(&s.lane), s.kind, one_line(&s.task), limit(s.floor_us));
+    let mut right = Vec::new();
+    let windows: Vec<&WindowSummary> = s.windows.iter().filter(|w| w.window.is_some()).collect();
+    if !windows.is_empty() {
+        right.extend(amount(&windows));
+    }
+    right.extend(view.peak.map(|peak| format!("peak {}", one_line(peak))));
+    (left, right.join(", "))
+}
+
+/// `3 days x 8 attempts a window` where all windows have the same; else the range of attempts.
+fn amount(windows: &[&WindowSummary]) -> Option<String> {
+    let days = |w: &WindowSummary| {
+        let mut dates: Vec<_> = w.days.iter().filter(|d| d.state == BurstState::Complete).map(|d| &d.date).collect();
+        dates.sort();
+        dates.dedup();
+        dates.len()
+    };
+    let first = windows.first()?;
+    let (least, most) = (windows.iter().map(|w| w.n).min()?, windows.iter().map(|w| w.n).max()?);
+    let count = days(first);
+    let same = least == most && windows.iter().all(|w| days(w) == count) && count > 0;
+    match (same, first.n.checked_rem(u32::try_from(count).ok()?)) {
+        (true, Some(0)) => {
+            let each = first.n / u32::try_from(count).ok()?;
+            Some(format!("{count} {} x {each} attempts a window", if count == 1 { "day" } else { "days" }))
+        }
+        _ if least == most => Some(format!("{least} attempts a window")),
+        _ => Some(format!("{least}-{most} attempts a window")),
+    }
+}
+
+/// The marks explained, and the constraint.
+pub fn footer(view: &LaneView<'_>, thresholds: &Thresholds) -> Option<String> {
+    let windows = view.summary.windows.iter().any(|w| w.window.is_some());
+    let marks = match (view.peak_index(), view.worst_index()) {
+        _ if !windows => None,
+        (Some(peak), Some(worst)) if peak != worst => Some("^ peak, v worst."),
+        (Some(_), _) => Some("^ peak."),
+        (None, Some(_)) => Some("v worst window (no peak declared)."),
+        (None, None) => None,
+    };
+    let text: Vec<String> = marks.map(str::to_owned).into_iter().chain(constraint(view, thresholds)).collect();
+    (!text.is_empty()).then(|| text.join(" "))
+}
+
+/// What holds for all lanes.
+pub fn notes(views: &[LaneView<'_>]) -> Vec<Note> {
+    let mut notes: Vec<Note> =
+        simulated_note(views.iter().map(|v| (v.summary.lane.as_str(), v.summary.simulated))).into_iter().collect();
+    let identical: Vec<(String, Option<String>)> = views
+        .iter()
+        .map(|v| {
+            let says = (v.summary.prompt_mode == PromptMode::Identical)
+                .then(|| "identical prompts: these figures measure the prefix cache too".to_owned());
+            (one_line(&v.summary.lane), says)
+        })
+        .collect();
+    notes.extend(notes::told_once("prompts", Tone::Warn, &identical));
+    let clustered = views.iter().flat_map(|v| &v.summary.windows).any(|w| w.design_effect.is_some_and(|d| d > 1.0));
+    if clustered {
+        let text = "wider than for independent attempts where bursts of one window differ: attempts of one burst share a queue";
+        notes.push(Note::plain("intervals", text));
+    }
+    notes
+}
+
+/// One line of the table: a window, or one burst by hand.
+struct Row<'a> {
+    label: String,
+    date: Option<&'a str>,
+    window: Option<&'a str>,
+    peak: bool,
+    worst: bool,
+    bursts: u32,
+    passed: u32,
+    n: u32,
+    interval: Option<(f64, f64)>,
+    p50: Option<Quantile>,
+    p90: Option<Quantile>,
+    ttft: Option<Quantile>,
+    first_answer: Option<Quantile>,
+    retried: u32,
+    retries: Option<u32>,
+    misses: Option<&'a [MissCount]>,
+    note: String,
+}
+
+fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
+    let (peak, worst) = (view.peak_index(), view.worst_index());
+    let mut rows = Vec::new();
+    for (index, w) in view.summary.windows.iter().enumerate() {
+        if w.window.is_none() {
+            rows.extend(w.days.iter().map(|day| by_hand(w, day)));
+            continue;
+        }
+        let (is_peak, is_worst) = (peak == Some(index), worst == Some(index));
+        let mark = if is_peak {
+            " ^"
+        } else if is_worst {
+            " v"
+        } else {
+            ""
+        };
+        rows.push(Row {
+            label: format!("{}{mark}", name(w)),
+            date: None,
+            window: w.window.as_deref(),
+            peak: is_peak,
+            worst: is_worst,
+            bursts: w.bursts,
+            passed: w.passed,
+            n: w.n,
+            interval: w.pass_interval,
+            p50: w.p50,
+            p90: w.p90,
+            ttft: w.ttft_p50,
+            first_answer: w.first_answer_p50,
+            retried: w.retried,
+            retries: Some(w.retries),
+            misses: Some(&w.misses),
+            note: uncounted(&w.days),
+        });
+    }
+    rows
+}
+
+/// One burst by hand: where it is the only one of its kind, all figures are its own.
+fn by_hand<'a>(w: &'a WindowSummary, day: &'a DayCount) -> Row<'a> {
+    let counts = day.state == BurstState::Complete;
+    let alone = counts && w.bursts == 1;
+    Row {
+        label: day.date.as_deref().map_or_else(|| one_line(&day.burst), one_line),
+        date: day.date.as_deref(),
+        window: None,
+        peak: false,
+        worst: false,
+        bursts: u32::from(counts),
+        passed: day.passed,
+        n: if counts { day.n } else { 0 },
+        interval: PassRate::new(day.passed, day.n).filter(|_| counts).map(|r| wilson(r, Confidence::P95).pair()),
+        p50: w.p50.filter(|_| alone),
+        p90: day.p90,
+        ttft: w.ttft_p50.filter(|_| alone),
+        first_answer: w.first_answer_p50.filter(|_| alone),
+        retried: day.retried,
+        retries: alone.then_some(w.retries),
+        misses: alone.then_some(w.misses.as_slice()),
+        note: if counts { String::new() } else { format!("{}, not counted", day.state.name()) },
+    }
+}
+
+/// Bursts that are on record and count neither way: `2026-11-24 void, not counted`.
+fn uncounted(days: &[DayCount]) -> String {
+    let left_out = days.iter().filter(|d| d.state != BurstState::Complete);
+    let told: Vec<String> = left_out
+        .map(|d| format!("{} {}", d.date.as_deref().map_or_else(|| one_line(&d.burst), one_line), d.state.name()))
+        .collect();
+    if told.is_empty() { String::new() } else { format!("{}, not counted", told.join(", ")) }
+}
+
+/// The rows of all lanes in one table; people see the window's columns, programs the lane's too.
+pub fn table(views: &[LaneView<'_>], thresholds: &Thresholds) -> Table {
+    let all: Vec<(&LaneView<'_>, Row<'_>)> =
+        views.iter().flat_map(|v| rows(v).into_iter().map(move |r| (v, r))).collect();
+    let head = if all.iter().all(|(_, r)| r.window.is_none()) { "date" } else { "window" };
+    let counts: Vec<u32> = all.iter().map(|(_, r)| r.n).collect();
+    let lane = if views.len() > 1 { Column::words("lane", "lane") } else { Column::data("lane") };
+    let mut table = Table::new(vec![
+        lane,
+        Column::data("kind"),
+        Column::data("task"),
+        Column::data("model"),
+        Column::data("floor_ms"),
+        Column::data("prompt_mode"),
+        Column::data("simulated"),
+        Column::shown(head, Align::Left),
+        Column::data("window"),
+        Column::data("date"),
+        Column::data("peak"),
+        Column::data("worst"),
+        Column::data("bursts"),
+        Column::shown("pass", Align::Right),
+        Column::data("passed"),
+        Column::data("n"),
+        Column::figures("pass_rate", ""),
+        Column::shown("95 % interval", Align::Right),
+        Column::data("pass_low"),
+        Column::data("pass_high"),
+        Column::figures("p50_ms", "p50"),
+        Column::figures("p90_ms", p90_head(&counts)),
+        Column::data("p90_exceeds_ms"),
+        Column::figures("ttft_p50_ms", "TTFT p50"),
+        Column::data("first_answer_p50_ms"),
+        Column::figures("retry_rate", "retries"),
+        Column::data("attempts_with_retry"),
+        Column::data("retries"),
+        Column::words("misses", ""),
+    ]);
+    for (view, row) in &all {
+        table.row(cells(view, row, thresholds));
+    }
+    table
+}
+
+fn cells(view: &LaneView<'_>, r: &Row<'_>, thresholds: &Thresholds) -> Vec<Cell> {
+    let s = view.summary;
+    let bars = [thresholds.pass_percent, thresholds.trigger_pass_percent];
+    let rate = PassRate::new(r.passed, r.n);
+    let tone =
+        rate.map_or(Tone::Dim, |rate| if rate.reaches(thresholds.pass_percent) { Tone::Good } else { Tone::Bad });
+    let retry_bars = [thresholds.retry_below_percent, thresholds.trigger_retry_percent];
+    let words = [misses(r.misses.unwrap_or_default()), r.note.clone()];
+    let words = words.into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join("; ");
+    let counted = |n: u32| if r.n > 0 { Cell::value(n) } else { Cell::value(Value::Null) };
+    vec![
+        Cell::text(&s.lane),
+        Cell::value(s.kind.name()),
+        Cell::value(s.task.clone()),
+        Cell::value(s.model.clone()),
+        Cell::value(ms(s.floor_us)),
+        Cell::value(s.prompt_mode.name()),
+        Cell::value(s.simulated),
+        Cell::text(&r.label).tone(if r.peak { Tone::Strong } else { Tone::Plain }),
+        Cell::value(r.window),
+        Cell::value(r.date),
+        Cell::value(r.peak),
+        Cell::value(r.worst),
+        Cell::value(r.bursts),
+        if r.n > 0 { Cell::text(format!("{}/{}", r.passed, r.n)).tone(tone) } else { Cell::absent() },
+        counted(r.passed),
+        Cell::value(r.n),
+        match rate {
+            Some(rate) => Cell::new(rate.text(&bars), rate.share()).tone(tone),
+            None => Cell::absent(),
+        },
+        Cell::text(interval(r.interval, &bars)),
+        Cell::value(r.interval.map(|i| i.0)),
+        Cell::value(r.interval.map(|i| i.1)),
+        quantile_cell(r.p50, s.floor_us),
+        quantile_cell(r.p90, s.floor_us),
+        Cell::value(exceeds_ms(r.p90)),
+        quantile_cell(r.ttft, s.floor_us),
+        match r.first_answer {
+            Some(Quantile::Value(us)) => Cell::value(ms(us)),
+            _ => Cell::value(Value::Null),
+        },
+        if r.n > 0 {
+            Cell::new(percent(r.retried, r.n, &retry_bars), f64::from(r.retried) / f64::from(r.n))
+        } else {
+            Cell::absent()
+        },
+        counted(r.retried),
+        r.retries.map_or(Cell::value(Value::Null), counted),
+        Cell::text(words),
+    ]
+}
+
+/// All lanes as Markdown: a heading, a table and a sentence each.
+pub fn markdown(views: &[LaneView<'_>], thresholds: &Thresholds) -> String {
+    let mut blocks: Vec<String> = Vec::new();
+    for view in views {
+        let (left, right) = title(view);
+        let mut block = format!("### {}\n\n", escape_markdown(&left));
+        if !right.is_empty() {
+            block.push_str(&format!("{}\n\n", escape_markdown(&right)));
+        }
+        block.push_str(&table(&[*view], thresholds).markdown());
+        if let Some(text) = footer(view, thresholds) {
+            block.push_str(&format!("\n{}\n", escape_markdown(&text)));
+        }
+        blocks.push(block);
+    }
+    let notes = notes(views);
+    if !notes.is_empty() {
+        blocks.push(notes::markdown(&notes));
+    }
+    blocks.join("\n")
+}
+
+/// One CSV line per lane and window (or burst by hand).
+///
+/// # Errors
+/// As [`Table::csv`].
+pub fn csv(views: &[LaneView<'_>], thresholds: &Thresholds) -> Result<String, csv::Error> {
+    table(views, thresholds).csv()
+}
+
+/// `{"lanes": [{lane, kind, ..., windows: [...], finding, constraint}], "notes": [...]}`. No rate of a lane, on purpose,
+/// but for its retry rate, which spans the windows by definition.
+///
+/// # Errors
+/// None in practice: every value has a JSON form.
+pub fn json(views: &[LaneView<'_>], thresholds: &Thresholds) -> Result<Value, serde_json::Error> {
+    let lanes = views.iter().map(|view| lane_json(view, thresholds)).collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({"lanes": lanes, "notes": notes::json(&notes(views))}))
+}
+
+fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serde_json::Error> {
+    let s = view.summary;
+    let (peak, worst) = (view.peak_index(), view.worst_index());
+    let windows = s.windows.iter().enumerate().map(|(index, w)| {
+        let tally = w.retry_tally();
+        let days = w.days.iter().map(|d| {
+            Ok(json!({
+                "date": d.date,
+                "burst": d.burst,
+                "state": d.state,
+                "passed": d.passed,
+                "n": d.n,
+                "attempts_with_retry": d.retried,
+                "p90": serde_json::to_value(d.p90)?,
+            }))
+        });
+        Ok(json!({
+            "window": w.window,
+            "peak": peak == Some(index),
+            "worst": worst == Some(index),
+            "bursts": w.bursts,
+            "passed": w.passed,
+            "n": w.n,
+            "pass_rate": w.pass_rate().map(PassRate::share),
+            "pass_low": w.pass_interval.map(|i| i.0),
+            "pass_high": w.pass_interval.map(|i| i.1),
+            "pass_low_if_independent": w.plain_interval.map(|i| i.0),
+            "pass_high_if_independent": w.plain_interval.map(|i| i.1),
+            "design_effect": w.design_effect,
+            "p50": serde_json::to_value(w.p50)?,
+            "p90": serde_json::to_value(w.p90)?,
+            "ttft_p50": serde_json::to_value(w.ttft_p50)?,
+            "first_answer_p50": serde_json::to_value(w.first_answer_p50)?,
+            "attempts_with_retry": w.retried,
+            "retries": w.retries,
+            "retry_rate": tally.rate().map(|r| r.share()),
+            "mean_retries": tally.mean_per_attempt(),
+            "misses": serde_json::to_value(&w.misses)?,
+            "days": days.collect::<Result<Vec<_>, serde_json::Error>>()?,
+        }))
+    });
+    Ok(json!({
+        "lane": s.lane,
+        "kind": s.kind.name(),
+        "task": s.task,
+        "model": s.model,
+        "floor_ms": ms(s.floor_us),
+        "prompt_hash": s.prompt_hash,
+        "prompt_mode": s.prompt_mode.name(),
+        "simulated": s.simulated,
+        "peak": view.peak,
+        "retry_rate": s.retry_tally().rate().map(|r| r.share()),
+        "windows": windows.collect::<Result<Vec<_>, serde_json::Error>>()?,
+        "finding": finding(view, thresholds),
+        "constraint": constraint(view, thresholds),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{burst, collapsing, flat, header, lane, limited, slow};
+    use peaklane_core::lane::Kind;
+    use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries};
+
+    fn text(summaries: &[(&LaneSummary, Option<&str>)], width: usize) -> String {
+        let views: Vec<LaneView<'_>> =
+            summaries.iter().map(|(summary, peak)| LaneView { summary, peak: *peak }).collect();
+        render(&views, &Thresholds::default(), width, Palette::PLAIN)
+    }
+
+    #[test]
+    fn windows_stand_one_below_the_other_and_are_never_pooled() {
+        insta::assert_snapshot!(text(&[(&collapsing(), Some("16:00")), (&flat(), Some("16:00"))], 100), @r"
+        lane-a · free-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
+        window    pass         95 % interval    p50     p90  TTFT p50  retries
+        09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %  1 too slow
+        12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %  1 rate limited, 1 too slow
+        16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %  7 rate limited, 5 too slow
+        21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
+        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
+
+        lane-c · paid-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
+        window    pass         95 % interval    p50    p90  TTFT p50  retries
+        09:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
+        12:30    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
+        16:00 ^  24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
+        21:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
+        ^ peak.
+
+        intervals    wider than for independent attempts where bursts of one window differ: attempts of one
+                     burst share a queue
+        ");
+    }
+
+    #[test]
+    fn at_80_columns_no_line_is_wider() {
+        let text = text(&[(&collapsing(), Some("16:00"))], 80);
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        insta::assert_snapshot!(text, @r"
+        lane-a · free-hosted · inline-assist, floor 25 s
+        3 days x 8 attempts a window, peak 16:00
+        window    pass         95 % interval    p50     p90  TTFT p50  retries
+        09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %
+            1 too slow
+        12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %
+            1 rate limited, 1 too slow
+        16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %
+            7 rate limited, 5 too slow
+        21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
+        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 %
+        lane.
+
+        intervals    wider than for independent attempts where bursts of one window
+                     differ: attempts of one burst share a queue
+        ");
+    }
+
+    #[test]
+    fn without_a_declared_peak_the_worst_window_is_marked_as_such() {
+        let shown = text(&[(&collapsing(), None)], 100);
+        assert!(shown.contains("16:00 v  12/24") && shown.contains("v worst window (no peak declared)."), "{shown}");
+        let shown = text(&[(&collapsing(), Some("09:00"))], 100);
+        assert!(
+            shown.contains("09:00 ^") && shown.contains("16:00 v") && shown.contains("^ peak, v worst."),
+            "{shown}"
+        );
+        // Equal windows have no worst one.
+        assert!(!text(&[(&flat(), None)], 100).contains(" v"));
+    }
+
+    #[test]
+    fn bursts_by_hand_are_one_line_each() {
+        let summary = lane("env", Kind::FreeHosted, &[(None, &[&[slow()], &[]])]);
+        insta::assert_snapshot!(text(&[(&summary, None)], 100), @r"
+        env · free-hosted · inline-assist, floor 25 s
+        date        pass         95 % interval  p50  worst of 8  TTFT p50  retries
+        2026-11-23   7/8   88 %        53-98 %    -      40.0 s         -      0 %
+        2026-11-24   8/8  100 %       68-100 %    -       9.0 s         -      0 %
+
+        intervals    wider than for independent attempts where bursts of one window differ: attempts of one
+                     burst share a queue
+        ");
+    }
+
+    #[test]
+    fn a_void_burst_is_named_and_not_counted() {
+        let (a, b) = (
+            header("lane-a", Kind::FreeHosted, "2026-11-23", Some("16:00")),
+            header("lane-a", Kind::FreeHosted, "2026-11-24", Some("16:00")),
+        );
+        let figures = burst(8, &[limited()]);
+        let data = [
+            BurstData { header: &a, state: BurstState::Complete, figures: &figures },
+            BurstData { header: &b, state: BurstState::Void, figures: &figures },
+        ];
+        let summaries = lane_summaries(&data);
+        let shown = text(&[(&summaries[0], None)], 120);
+        assert!(shown.contains("7/8") && shown.contains("1 rate limited; 2026-11-24 void, not counted"), "{shown}");
+        assert!(shown.contains("1 day x 8 attempts a window"), "{shown}");
+    }
+
+    #[test]
+    fn json_and_csv_have_each_window_and_no_rate_of_the_lane() {
+        let summary = collapsing();
+        let views = [LaneView { summary: &summary, peak: Some("16:00") }];
+        let object = json(&views, &Thresholds::default()).unwrap();
+        let lane = &object["lanes"][0];
+        assert!(lane.get("pass_rate").is_none() && lane.get("passed").is_none());
+        let peak = &lane["windows"][2];
+        assert_eq!(
+            (&peak["window"], &peak["peak"], &peak["passed"], &peak["n"]),
+            (&json!("16:00"), &json!(true), &json!(12), &json!(24))
+        );
+        assert_eq!(peak["p90"], json!({"value_ms": null, "exceeds_ms": 60_000}));
+        assert_eq!(peak["days"].as_array().unwrap().len(), 3);
+        let csv = csv(&views, &Thresholds::default()).unwrap();
+        assert_eq!(csv.lines().count(), 5);
+        assert!(csv.lines().nth(3).unwrap().contains(",16:00,,true,true,3,12,24,0.5,"), "{csv}");
+    }
+
+    #[test]
+    fn markdown_shows_every_lane_under_its_heading() {
+        let summary = collapsing();
+        let views = [LaneView { summary: &summary, peak: Some("16:00") }];
+        insta::assert_snapshot!(markdown(&views, &Thresholds::default()), @r"
+        ### lane-a · free-hosted · inline-assist, floor 25 s
+
+        3 days x 8 attempts a window, peak 16:00
+
+        | window | pass |  | 95 % interval | p50 | p90 | TTFT p50 | retries |  |
+        | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+        | 09:00 | 23/24 | 96 % | 79-99 % | 5.0 s | 9.0 s | 500 ms | 0 % | 1 too slow |
+        | 12:30 | 22/24 | 92 % | 74-98 % | 5.0 s | 9.0 s | 500 ms | 4 % | 1 rate limited, 1 too slow |
+        | 16:00 ^ | 12/24 | 50 % | 31-69 % | 5.0 s | > 60 s | 500 ms | 29 % | 7 rate limited, 5 too slow |
+        | 21:00 | 24/24 | 100 % | 86-100 % | 5.0 s | 9.0 s | 500 ms | 0 % |  |
+
+        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
+
+        - intervals: wider than for independent attempts where bursts of one window differ: attempts of one burst share a queue
+        ");
+    }
+}
