@@ -14,3 +14,5 @@ pub mod real_server;
 pub mod recorded;
 pub mod replay;
 pub mod require;
+mod seen;
+mod step;

@@ -5,3 +5,4 @@
 mod player;
 mod raw;
 mod recorded;
+mod reference;
