@@ -7,6 +7,8 @@
 //! - [`chart`], [`html`]: the page.
 
 pub mod burst;
+pub mod chart;
+pub mod html;
 pub mod notes;
 pub mod palette;
 #[cfg(test)]

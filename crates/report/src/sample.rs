@@ -9,7 +9,7 @@ use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries};
 /// A burst of 8 at a floor of 25 s, with a total limit of 60 s.
 pub(crate) fn header(lane: &str, kind: Kind, date: &str, window: Option<&str>) -> BurstHeader {
     BurstHeader {
-        id: format!("20261123T{}-{date}-{lane}", window.unwrap_or("1000").replace(':', "")),
+        id: format!("{}T{}00.000000Z-{lane}-3f9c", date.replace('-', ""), window.unwrap_or("10:00").replace(':', "")),
         run: "run-1".into(),
         lane: lane.into(),
         kind,

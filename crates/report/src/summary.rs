@@ -110,7 +110,14 @@ pub fn notes(views: &[LaneView<'_>]) -> Vec<Note> {
         })
         .collect();
     notes.extend(notes::told_once("prompts", Tone::Warn, &identical));
-    let clustered = views.iter().flat_map(|v| &v.summary.windows).any(|w| w.design_effect.is_some_and(|d| d > 1.0));
+    // Bursts by hand are shown one by one, with plain intervals.
+    let mut windows = views.iter().flat_map(|v| &v.summary.windows).filter(|w| w.window.is_some());
+    let clustered = windows.any(|w| w.design_effect.is_some_and(|d| d > 1.0));
+    let picked = |v: &LaneView<'_>| v.worst_index().is_some_and(|i| v.peak_index() != Some(i));
+    if views.iter().any(picked) {
+        let text = "that of a worst window picked afterwards is wider: it shares its 5 % with all windows looked at";
+        notes.push(Note::plain("intervals", text));
+    }
     if clustered {
         let text = "wider than for independent attempts where bursts of one window differ: attempts of one burst share a queue";
         notes.push(Note::plain("intervals", text));
@@ -164,7 +171,7 @@ fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
             bursts: w.bursts,
             passed: w.passed,
             n: w.n,
-            interval: w.pass_interval,
+            interval: view.interval_of(index),
             p50: w.p50,
             p90: w.p90,
             ttft: w.ttft_p50,
@@ -183,7 +190,7 @@ fn by_hand<'a>(w: &'a WindowSummary, day: &'a DayCount) -> Row<'a> {
     let counts = day.state == BurstState::Complete;
     let alone = counts && w.bursts == 1;
     Row {
-        label: day.date.as_deref().map_or_else(|| one_line(&day.burst), one_line),
+        label: begin_of(&day.burst).or(day.date.as_deref().map(one_line)).unwrap_or_else(|| one_line(&day.burst)),
         date: day.date.as_deref(),
         window: None,
         peak: false,
@@ -203,6 +210,14 @@ fn by_hand<'a>(w: &'a WindowSummary, day: &'a DayCount) -> Row<'a> {
     }
 }
 
+/// When a burst began, from its id (`20261130T160000.123456Z-...`): two bursts of one day are told apart by it.
+fn begin_of(burst: &str) -> Option<String> {
+    let part = |range: std::ops::Range<usize>| burst.get(range).filter(|p| p.bytes().all(|b| b.is_ascii_digit()));
+    let (year, month, day) = (part(0..4)?, part(4..6)?, part(6..8)?);
+    let (hour, minute) = (part(9..11)?, part(11..13)?);
+    (burst.get(8..9)? == "T").then(|| format!("{year}-{month}-{day} {hour}:{minute}Z"))
+}
+
 /// Bursts that are on record and count neither way: `2026-11-24 void, not counted`.
 fn uncounted(days: &[DayCount]) -> String {
     let left_out = days.iter().filter(|d| d.state != BurstState::Complete);
@@ -216,7 +231,7 @@ fn uncounted(days: &[DayCount]) -> String {
 pub fn table(views: &[LaneView<'_>], thresholds: &Thresholds) -> Table {
     let all: Vec<(&LaneView<'_>, Row<'_>)> =
         views.iter().flat_map(|v| rows(v).into_iter().map(move |r| (v, r))).collect();
-    let head = if all.iter().all(|(_, r)| r.window.is_none()) { "date" } else { "window" };
+    let head = if all.iter().all(|(_, r)| r.window.is_none()) { "begin" } else { "window" };
     let counts: Vec<u32> = all.iter().map(|(_, r)| r.n).collect();
     let lane = if views.len() > 1 { Column::words("lane", "lane") } else { Column::data("lane") };
     let mut table = Table::new(vec![
@@ -373,8 +388,8 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
             "passed": w.passed,
             "n": w.n,
             "pass_rate": w.pass_rate().map(PassRate::share),
-            "pass_low": w.pass_interval.map(|i| i.0),
-            "pass_high": w.pass_interval.map(|i| i.1),
+            "pass_low": view.interval_of(index).map(|i| i.0),
+            "pass_high": view.interval_of(index).map(|i| i.1),
             "pass_low_if_independent": w.plain_interval.map(|i| i.0),
             "pass_high_if_independent": w.plain_interval.map(|i| i.1),
             "design_effect": w.design_effect,
@@ -408,147 +423,4 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::{burst, collapsing, flat, header, lane, limited, slow};
-    use peaklane_core::lane::Kind;
-    use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries};
-
-    fn text(summaries: &[(&LaneSummary, Option<&str>)], width: usize) -> String {
-        let views: Vec<LaneView<'_>> =
-            summaries.iter().map(|(summary, peak)| LaneView { summary, peak: *peak }).collect();
-        render(&views, &Thresholds::default(), width, Palette::PLAIN)
-    }
-
-    #[test]
-    fn windows_stand_one_below_the_other_and_are_never_pooled() {
-        insta::assert_snapshot!(text(&[(&collapsing(), Some("16:00")), (&flat(), Some("16:00"))], 100), @r"
-        lane-a · free-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
-        window    pass         95 % interval    p50     p90  TTFT p50  retries
-        09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %  1 too slow
-        12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %  1 rate limited, 1 too slow
-        16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %  7 rate limited, 5 too slow
-        21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
-        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
-
-        lane-c · paid-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
-        window    pass         95 % interval    p50    p90  TTFT p50  retries
-        09:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-        12:30    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-        16:00 ^  24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-        21:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-        ^ peak.
-
-        intervals    wider than for independent attempts where bursts of one window differ: attempts of one
-                     burst share a queue
-        ");
-    }
-
-    #[test]
-    fn at_80_columns_no_line_is_wider() {
-        let text = text(&[(&collapsing(), Some("16:00"))], 80);
-        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
-        insta::assert_snapshot!(text, @r"
-        lane-a · free-hosted · inline-assist, floor 25 s
-        3 days x 8 attempts a window, peak 16:00
-        window    pass         95 % interval    p50     p90  TTFT p50  retries
-        09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %
-            1 too slow
-        12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %
-            1 rate limited, 1 too slow
-        16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %
-            7 rate limited, 5 too slow
-        21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
-        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 %
-        lane.
-
-        intervals    wider than for independent attempts where bursts of one window
-                     differ: attempts of one burst share a queue
-        ");
-    }
-
-    #[test]
-    fn without_a_declared_peak_the_worst_window_is_marked_as_such() {
-        let shown = text(&[(&collapsing(), None)], 100);
-        assert!(shown.contains("16:00 v  12/24") && shown.contains("v worst window (no peak declared)."), "{shown}");
-        let shown = text(&[(&collapsing(), Some("09:00"))], 100);
-        assert!(
-            shown.contains("09:00 ^") && shown.contains("16:00 v") && shown.contains("^ peak, v worst."),
-            "{shown}"
-        );
-        // Equal windows have no worst one.
-        assert!(!text(&[(&flat(), None)], 100).contains(" v"));
-    }
-
-    #[test]
-    fn bursts_by_hand_are_one_line_each() {
-        let summary = lane("env", Kind::FreeHosted, &[(None, &[&[slow()], &[]])]);
-        insta::assert_snapshot!(text(&[(&summary, None)], 100), @r"
-        env · free-hosted · inline-assist, floor 25 s
-        date        pass         95 % interval  p50  worst of 8  TTFT p50  retries
-        2026-11-23   7/8   88 %        53-98 %    -      40.0 s         -      0 %
-        2026-11-24   8/8  100 %       68-100 %    -       9.0 s         -      0 %
-
-        intervals    wider than for independent attempts where bursts of one window differ: attempts of one
-                     burst share a queue
-        ");
-    }
-
-    #[test]
-    fn a_void_burst_is_named_and_not_counted() {
-        let (a, b) = (
-            header("lane-a", Kind::FreeHosted, "2026-11-23", Some("16:00")),
-            header("lane-a", Kind::FreeHosted, "2026-11-24", Some("16:00")),
-        );
-        let figures = burst(8, &[limited()]);
-        let data = [
-            BurstData { header: &a, state: BurstState::Complete, figures: &figures },
-            BurstData { header: &b, state: BurstState::Void, figures: &figures },
-        ];
-        let summaries = lane_summaries(&data);
-        let shown = text(&[(&summaries[0], None)], 120);
-        assert!(shown.contains("7/8") && shown.contains("1 rate limited; 2026-11-24 void, not counted"), "{shown}");
-        assert!(shown.contains("1 day x 8 attempts a window"), "{shown}");
-    }
-
-    #[test]
-    fn json_and_csv_have_each_window_and_no_rate_of_the_lane() {
-        let summary = collapsing();
-        let views = [LaneView { summary: &summary, peak: Some("16:00") }];
-        let object = json(&views, &Thresholds::default()).unwrap();
-        let lane = &object["lanes"][0];
-        assert!(lane.get("pass_rate").is_none() && lane.get("passed").is_none());
-        let peak = &lane["windows"][2];
-        assert_eq!(
-            (&peak["window"], &peak["peak"], &peak["passed"], &peak["n"]),
-            (&json!("16:00"), &json!(true), &json!(12), &json!(24))
-        );
-        assert_eq!(peak["p90"], json!({"value_ms": null, "exceeds_ms": 60_000}));
-        assert_eq!(peak["days"].as_array().unwrap().len(), 3);
-        let csv = csv(&views, &Thresholds::default()).unwrap();
-        assert_eq!(csv.lines().count(), 5);
-        assert!(csv.lines().nth(3).unwrap().contains(",16:00,,true,true,3,12,24,0.5,"), "{csv}");
-    }
-
-    #[test]
-    fn markdown_shows_every_lane_under_its_heading() {
-        let summary = collapsing();
-        let views = [LaneView { summary: &summary, peak: Some("16:00") }];
-        insta::assert_snapshot!(markdown(&views, &Thresholds::default()), @r"
-        ### lane-a · free-hosted · inline-assist, floor 25 s
-
-        3 days x 8 attempts a window, peak 16:00
-
-        | window | pass |  | 95 % interval | p50 | p90 | TTFT p50 | retries |  |
-        | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-        | 09:00 | 23/24 | 96 % | 79-99 % | 5.0 s | 9.0 s | 500 ms | 0 % | 1 too slow |
-        | 12:30 | 22/24 | 92 % | 74-98 % | 5.0 s | 9.0 s | 500 ms | 4 % | 1 rate limited, 1 too slow |
-        | 16:00 ^ | 12/24 | 50 % | 31-69 % | 5.0 s | > 60 s | 500 ms | 29 % | 7 rate limited, 5 too slow |
-        | 21:00 | 24/24 | 100 % | 86-100 % | 5.0 s | 9.0 s | 500 ms | 0 % |  |
-
-        ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
-
-        - intervals: wider than for independent attempts where bursts of one window differ: attempts of one burst share a queue
-        ");
-    }
-}
+mod tests;
