@@ -209,3 +209,18 @@ impl StoreError {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_one() {
+        let conn = rusqlite::Connection::open_in_memory().unwrap();
+        conn.execute_batch("PRAGMA max_page_count=2; CREATE TABLE t (x)").unwrap();
+        let refused = conn.execute("INSERT INTO t VALUES (zeroblob(100000))", []).unwrap_err();
+        let error = StoreError::sqlite(Path::new("a.db"), "write", refused);
+        assert_eq!(error.to_string(), "cannot write to the store `a.db`: the disk is full");
+        assert!(error.hint().is_some_and(|h| h.contains("committed before is kept")));
+    }
+}

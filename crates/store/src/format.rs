@@ -42,9 +42,10 @@ enum Identity {
     Foreign(i64),
 }
 
-fn wait_a_step(times: i32) -> bool {
+/// Sleeps one step and says whether there is patience for more, after `times` steps so far.
+fn wait_a_step(times: i32, patience: Duration) -> bool {
     thread::sleep(BUSY_STEP);
-    u128::from(times.unsigned_abs()) < BUSY_LIMIT.as_millis() / BUSY_STEP.as_millis()
+    BUSY_STEP.saturating_mul(times.unsigned_abs()) < patience
 }
 
 fn identify(conn: &Connection, path: &Path) -> Result<Identity, StoreError> {
@@ -104,32 +105,34 @@ fn looks_like_sqlite(path: &Path) -> Result<bool, StoreError> {
 ///
 /// `synchronous=FULL`: the log is synced at every commit, so that a committed record survives not only `kill -9`
 /// (for which `NORMAL` would do) but a power cut too. Group commit pays for it once per batch.
-pub(crate) fn open_to_write(path: &Path, steps: &[&str]) -> Result<Connection, StoreError> {
+pub(crate) fn open_to_write(path: &Path, steps: &[&str], patience: Duration) -> Result<Connection, StoreError> {
     looks_like_sqlite(path)?;
     let failed = |e| StoreError::sqlite(path, "open", e);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(failed)?;
-    conn.busy_handler(Some(wait_a_step)).map_err(failed)?;
+    conn.busy_handler(Some(move |times| wait_a_step(times, patience))).map_err(failed)?;
     let ours = steps.len() as i64;
     match identify(&conn, path)? {
         Identity::Foreign(application) => return Err(foreign(path, application)),
         Identity::Ours(found) if found > ours => return Err(newer(path, found, ours)),
         Identity::Ours(_) | Identity::Empty => {}
     }
-    write_ahead(&conn).map_err(failed)?;
+    write_ahead(&conn, patience).map_err(failed)?;
     conn.execute_batch("PRAGMA synchronous=FULL; PRAGMA journal_size_limit=67108864").map_err(failed)?;
     migrate(&conn, path, steps)?;
     Ok(conn)
 }
 
 /// Turns the write-ahead log on. SQLite does not call the busy handler for this one, so two that start at once retry.
-fn write_ahead(conn: &Connection) -> rusqlite::Result<()> {
+fn write_ahead(conn: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let mut times = 0;
     loop {
         let mode = conn.query_row("PRAGMA journal_mode=WAL", [], |row| row.get::<_, String>(0));
         match mode {
             Ok(_) => return Ok(()),
-            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait_a_step(times) => times += 1,
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait_a_step(times, patience) => {
+                times += 1
+            }
             Err(e) => return Err(e),
         }
     }
@@ -189,7 +192,7 @@ pub(crate) fn open_to_read(path: &Path, steps: &[&str]) -> Result<Connection, St
         Identity::Ours(found) if found > ours => Err(newer(path, found, ours)),
         Identity::Ours(found) => {
             drop(conn);
-            open_to_write(path, steps).map_err(|e| StoreError::OlderFormat {
+            open_to_write(path, steps, BUSY_LIMIT).map_err(|e| StoreError::OlderFormat {
                 path: path.to_path_buf(),
                 found,
                 ours,
@@ -213,7 +216,7 @@ fn connect_to_read(path: &Path, immutable: bool) -> Result<(Connection, Identity
     } else {
         Connection::open_with_flags(path, flags).map_err(failed)?
     };
-    conn.busy_handler(Some(wait_a_step)).map_err(failed)?;
+    conn.busy_handler(Some(|times| wait_a_step(times, BUSY_LIMIT))).map_err(failed)?;
     let identity = identify(&conn, path)?;
     conn.execute_batch("PRAGMA query_only=ON").map_err(failed)?;
     Ok((conn, identity))
@@ -280,7 +283,7 @@ mod tests {
     fn an_older_store_keeps_its_rows_and_gets_the_steps_that_it_lacks() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
-        open_to_write(&path, &STEPS[..1]).unwrap().execute_batch("INSERT INTO a VALUES (7)").unwrap();
+        open_to_write(&path, &STEPS[..1], BUSY_LIMIT).unwrap().execute_batch("INSERT INTO a VALUES (7)").unwrap();
         assert_eq!(version(&path), 1);
         // Opening for reading brings it up to date too: a reader needs the columns of its own version.
         let conn = open_to_read(&path, &STEPS).unwrap();
@@ -293,9 +296,9 @@ mod tests {
     fn a_step_that_fails_leaves_the_older_store_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
-        open_to_write(&path, &STEPS[..1]).unwrap().execute_batch("INSERT INTO a VALUES (7)").unwrap();
+        open_to_write(&path, &STEPS[..1], BUSY_LIMIT).unwrap().execute_batch("INSERT INTO a VALUES (7)").unwrap();
         let broken = [STEPS[0], "CREATE TABLE b (z); CREATE TABLE a (x)"];
-        assert!(open_to_write(&path, &broken).is_err());
+        assert!(open_to_write(&path, &broken, BUSY_LIMIT).is_err());
         assert_eq!(version(&path), 1);
         let conn = open_to_read(&path, &STEPS[..1]).unwrap();
         assert_eq!(conn.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'b'", [], |r| r.get(0)), Ok(0));
@@ -306,7 +309,7 @@ mod tests {
     fn a_reader_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("with ?# and %41.db");
-        drop(open_to_write(&path, &STEPS).unwrap());
+        drop(open_to_write(&path, &STEPS, BUSY_LIMIT).unwrap());
         let conn = open_to_read(&path, &STEPS).unwrap();
         assert!(conn.execute("INSERT INTO a VALUES (1, 2)", []).is_err());
         // The way for read-only folders reaches the same file, whatever its name.

@@ -3,6 +3,7 @@
 //! A record counts once it is committed: `kill -9` at any moment loses no committed attempt and doubles none. How the
 //! tables look, what the bounds are and which columns a CSV file has is told in `docs/store.md`.
 
+pub mod csv;
 mod error;
 mod format;
 mod queue;

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use peaklane_core::attempt::AttemptRecord;
 use peaklane_core::burst::{BurstEnd, BurstHeader};
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
-use crate::format::{FileId, MIGRATIONS, full_path, open_to_write};
+use crate::format::{BUSY_LIMIT, FileId, MIGRATIONS, full_path, open_to_write};
 use crate::queue::{Answer, BurstKey, Item, Queue};
 use crate::read::StoreReader;
 use crate::rows::{TEXT_LIMIT_BYTES, cut};
@@ -31,8 +32,12 @@ impl Store {
     /// [`StoreError`] when the path is no file of ours, has a newer format, is locked for longer than
     /// [`crate::BUSY_LIMIT`], or cannot be written. A file that is not ours is left as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_waiting(path, BUSY_LIMIT)
+    }
+
+    fn open_waiting(path: &Path, patience: Duration) -> Result<Self, StoreError> {
         let path = full_path(path)?;
-        let conn = open_to_write(&path, MIGRATIONS)?;
+        let conn = open_to_write(&path, MIGRATIONS, patience)?;
         let file = FileId::of(&path).ok_or_else(|| StoreError::Gone { path: path.clone() })?;
         let queue = Arc::new(Queue::new(path));
         let thread = writer::start(Arc::clone(&queue), conn, file)
@@ -220,5 +225,39 @@ fn cut_texts(attempt: &mut AttemptRecord) {
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Queue").field("path", &PathBuf::from(&self.path)).field("queued", &self.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_another_process_keeps_locked_is_told_and_nothing_hangs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let store = Store::open_waiting(&path, Duration::from_millis(50)).unwrap();
+        let sink = store.sink();
+        sink.flush_blocking().unwrap();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let error = sink.flush_blocking().unwrap_err();
+        assert!(matches!(error, StoreError::Busy { .. }), "{error:?}");
+        assert!(error.to_string().contains("s.db"), "{error}");
+        assert!(error.hint().is_some());
+        // The failure is for good: nobody is told "written" after something was not.
+        other.execute_batch("ROLLBACK").unwrap();
+        assert!(matches!(sink.flush_blocking(), Err(StoreError::Busy { .. })));
+        assert!(matches!(store.close(), Err(StoreError::Busy { .. })));
+    }
+
+    #[test]
+    fn texts_are_cut_to_their_limit_at_a_character() {
+        let mut text = "é".repeat(2_000);
+        cut(&mut text, 2_047);
+        assert_eq!(text.len(), 2_046);
+        let mut text = "short".to_owned();
+        cut(&mut text, 2_047);
+        assert_eq!(text, "short");
     }
 }
