@@ -1,1 +1,9 @@
-//! (room prepared)
+//! Makes measurements happen: bursts now; watches, loads and sessions later.
+//!
+//! Measures and records, prints nothing. Progress goes to a callback, records to a [`recorder::Recorder`].
+
+pub mod burst;
+pub mod clock;
+pub mod fleet;
+pub mod nonce;
+pub mod recorder;

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use peaklane_core::record::Handshake;
+use peaklane_wire::io::{Dial, DialError, Dialled, Dialling};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -68,6 +70,23 @@ impl MemoryNet {
         let (client, server) = pair();
         tokio::spawn(service.serve(Box::new(server)));
         Ok(client)
+    }
+}
+
+impl Dial for MemoryNet {
+    fn dial<'a>(&'a self, host: &'a str, port: u16, _tls: bool) -> Dialling<'a> {
+        Box::pin(async move {
+            let io = self
+                .connect(host, port)
+                .map_err(|source| DialError::Connect { address: format!("{host}:{port}"), source })?;
+            Ok(Dialled {
+                io: Box::new(io),
+                handshake: Handshake::default(),
+                http2: false,
+                absolute_form: false,
+                proxy_authorization: None,
+            })
+        })
     }
 }
 

@@ -120,6 +120,12 @@ impl Client {
         Ok(handshake)
     }
 
+    /// How many connections to that host and port are open and idle.
+    pub fn idle_connections(&self, endpoint: &Endpoint) -> usize {
+        let key = (endpoint.host().to_owned(), endpoint.port(), endpoint.is_tls());
+        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).map_or(0, Vec::len)
+    }
+
     /// One try: one request, redirects followed, nothing repeated.
     pub async fn try_once(&self, target: &Target, body: &Bytes, request_id: Option<&str>, limits: &Limits) -> Tried {
         let began = Instant::now();

@@ -200,7 +200,8 @@ fn take_said(answer: &mut Answer, said: &Said<'_>) {
         let slot = Slot { index: call.index, id: call.id.as_deref().filter(|i| !i.is_empty()).map(str::to_owned) };
         take_function(answer, &slot, call.function.as_ref());
     }
-    if let Some(function) = &said.function_call {
+    if let Some(function) = said.function_call.as_ref().filter(|_| said.tool_calls.as_ref().is_none_or(Vec::is_empty)) {
+        // The old spelling; llama-cpp-python sends the same call under both names.
         take_function(answer, &Slot { index: Some(0), id: None }, Some(function));
     }
 }

@@ -5,39 +5,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use peaklane_core::lane::Api;
-use peaklane_core::record::Handshake;
 use peaklane_testkit::net::MemoryNet;
 use peaklane_wire::client::{Client, Limits, Target};
 use peaklane_wire::endpoint::Endpoint;
-use peaklane_wire::io::{Dial, DialError, Dialled, Dialling};
 use peaklane_wire::request::Ask;
-
-struct MemoryDial(MemoryNet);
-
-impl Dial for MemoryDial {
-    fn dial<'a>(&'a self, host: &'a str, port: u16, _tls: bool) -> Dialling<'a> {
-        Box::pin(async move {
-            let io = self
-                .0
-                .connect(host, port)
-                .map_err(|source| DialError::Connect { address: format!("{host}:{port}"), source })?;
-            Ok(Dialled {
-                io: Box::new(io),
-                handshake: Handshake::default(),
-                http2: false,
-                absolute_form: false,
-                proxy_authorization: None,
-            })
-        })
-    }
-}
 
 pub(crate) fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
 pub(crate) fn client_on(net: &MemoryNet) -> Client {
-    Client::new(Arc::new(MemoryDial(net.clone())), wall_ms)
+    Client::new(Arc::new(net.clone()), wall_ms)
 }
 
 pub(crate) fn target(base: &str, api: Api) -> Target {
