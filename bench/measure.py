@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -24,13 +25,12 @@ TIMING_MODEL = "ref-ttft100-itl10-n50"
 # One content chunk at once: the server spends so little on each request that its reads show when the client let go.
 RELEASE_MODEL = "ref-ttft0-itl0-n1"
 
-# Columns of the client's CSV that this script stands on.
-ID_COLUMN = "request_id"
+PROMPT = "Say hello."
 
 
-def ttft_from_sent_ms(row):
-    """TTFT of the last try from the last byte of its request sent, ms."""
-    return float(row["try_ttft_ms"]) if row["try_ttft_ms"] else None
+def expected(model):
+    """The whole answer of a plan. As the check of the burst it makes sure that every event was read right."""
+    return " tok" * int(re.search(r"-n(\d+)", model)[1])
 
 
 class Bench:
@@ -42,6 +42,7 @@ class Bench:
         self.oha = pathlib.Path(arguments.oha).resolve()
         self.out = pathlib.Path(arguments.out).resolve()
         self.scale = arguments.scale
+        self.realtime = arguments.realtime
         self.scratch = self.out / "scratch"
         self.rows = []
 
@@ -60,7 +61,7 @@ class Bench:
     def burst(self, server, model, attempts, concurrency=None, connections="before", csv=None, memory=False, **more):
         """One `peaklane burst`; fails loudly when it did not make all its attempts."""
         command = [self.peaklane, "burst", "--base-url", server.base_url, "--model", model, "--api", "chat",
-                   "--attempts", attempts, "--max-tokens", 64, "--no-warmup", "--retries", 0,
+                   "--attempts", attempts, "--prompt", PROMPT, "--expect", expected(model), "--max-tokens", 64, "--no-warmup", "--retries", 0,
                    "--connections", connections, "--store", "sqlite:bench.db", "--format", "json", "-q"]
         if concurrency:
             command += ["--concurrency", concurrency]
@@ -68,14 +69,14 @@ class Bench:
             command += ["--csv", csv]
         for option, value in more.items():
             command += ["--" + option.replace("_", "-"), value]
-        done = subject.run(command, cpu=CLIENT_CPU, cwd=self.scratch, memory=memory)
+        done = subject.run(command, cpu=CLIENT_CPU, cwd=self.scratch, memory=memory, realtime=self.realtime)
         if done.code != 0:
             raise SystemExit(f"{' '.join(map(str, command))}\nexit {done.code}\n{done.stderr}")
         done.answer = json.loads(done.stdout)
         return done
 
     def reference(self, **options):
-        return reference.Reference(self.refserver, cpu=SERVER_CPU, **options)
+        return reference.Reference(self.refserver, cpu=SERVER_CPU, realtime=self.realtime, **options)
 
 
 def measure_traps(bench):
@@ -98,7 +99,7 @@ def measure_errors(bench, concurrency, connections, bar_p50, bar_p99):
         done = bench.burst(server, TIMING_MODEL, attempts, concurrency, connections, csv="rows.csv")
         records = server.records()
     rows = timing.read_rows(folder / "rows.csv")
-    joined = timing.Joined(rows, records, ID_COLUMN, ttft_from_sent_ms)
+    joined = timing.Joined(rows, records)
     p50, p99, largest = joined.error_quantiles_ms()
     whole = len(joined.errors_ms) == attempts and joined.unmatched_rows == joined.unmatched_records == 0
     first = timing.nearest_rank([abs(e) for e in joined.errors_ms[:concurrency]], 99)
@@ -111,11 +112,11 @@ def measure_errors(bench, concurrency, connections, bar_p50, bar_p99):
 
 
 def oha_run(bench, server, attempts, concurrency):
-    body = {"model": THROUGHPUT_MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 64,
+    body = {"model": THROUGHPUT_MODEL, "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 64,
             "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
     command = [bench.oha, "-n", attempts, "-c", concurrency, "--no-tui", "--output-format", "json", "-m", "POST",
                "-T", "application/json", "-d", json.dumps(body), server.base_url + "/chat/completions"]
-    done = subject.run(command, cpu=CLIENT_CPU, cwd=bench.scratch)
+    done = subject.run(command, cpu=CLIENT_CPU, cwd=bench.scratch, realtime=bench.realtime)
     if done.code != 0:
         raise SystemExit(f"oha: exit {done.code}\n{done.stderr}")
     done.answer = json.loads(done.stdout)
@@ -192,7 +193,7 @@ def measure_release(bench, size):
             records = server.records()
         offset = reference.monotonic_minus_unix_ns()
         rows = timing.read_rows(folder / "rows.csv")
-        told.append(max(float(row["skew_ms"]) for row in rows))
+        told.append(max(int(row["skew_us"]) / 1e3 for row in rows))
         reads = [r["first_read_ns"] for r in records]
         intended = min(int(row["intended_unix_us"]) for row in rows) * 1000 + offset
         witnessed.append((max(reads) - intended) / 1e6)
@@ -201,6 +202,10 @@ def measure_release(bench, size):
     bench.row(f"a burst of {size} leaves within", f"{mine:.2f} ms (worst of 20: {max(told):.2f})", "1 ms", mine <= 1,
               f"own skew; last read by the server {server_max:.2f} ms after the intended instant",
               told_ms=told, last_read_ms=witnessed, read_spread_ms=spreads)
+
+
+def version(binary):
+    return subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.split()[-1]
 
 
 def markdown(facts, rows):
@@ -221,6 +226,8 @@ def main():
     parser.add_argument("--oha", required=True)
     parser.add_argument("--out", required=True, help="folder for results.json and table.md")
     parser.add_argument("--scale", type=int, default=1, help="divide the sizes of the runs, for a quick look (default 1)")
+    parser.add_argument("--realtime", action="store_true",
+                        help="run server and clients with real-time priority (root), where the machine cannot be made quiet")
     parser.add_argument("--only", help="rows to measure: traps, errors, throughput, memory, start, release")
     arguments = parser.parse_args()
     bench = Bench(arguments)
@@ -241,8 +248,8 @@ def main():
         print(f"warning: load average is {load:.1f}; figures of a busy machine say little", file=sys.stderr)
     for name in chosen:
         parts[name]()
-    version = lambda binary: subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.split()[-1]
-    facts = reference.machine_facts() | {"peaklane": version(bench.peaklane), "oha": version(bench.oha), "load": load}
+    facts = reference.machine_facts() | {"peaklane": version(bench.peaklane), "oha": version(bench.oha),
+                                           "load": load, "realtime": bench.realtime}
     (bench.out / "results.json").write_text(json.dumps({"machine": facts, "rows": bench.rows}, indent=1) + "\n")
     (bench.out / "table.md").write_text(markdown(facts, bench.rows))
     short = [row["name"] for row in bench.rows if row["right"] is False]

@@ -18,7 +18,7 @@ class Reference:
     clients then meet the same, faster server).
     """
 
-    def __init__(self, binary, log=None, cpu=None, log_chunks=False, arguments=()):
+    def __init__(self, binary, log=None, cpu=None, log_chunks=False, realtime=False, arguments=()):
         command = [str(binary), "--listen", "127.0.0.1:0", *arguments]
         self.log = pathlib.Path(log) if log else None
         if self.log:
@@ -28,6 +28,8 @@ class Reference:
                 command += ["--log-chunks"]
         if cpu is not None:
             command = ["taskset", "-c", str(cpu), *command]
+        if realtime:
+            command = ["chrt", "--fifo", "10", *command]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         line = self._process.stdout.readline()
         if not line.startswith("listening "):

@@ -30,10 +30,12 @@ class Run:
         return self.user_s + self.system_s
 
 
-def run(command, cpu=None, cwd=None, timeout=600, sample_s=0.02, memory=True):
+def run(command, cpu=None, cwd=None, timeout=600, sample_s=0.02, memory=True, realtime=False):
     """Runs `command` to its end on core `cpu`. Output goes through files, so that a full pipe never stops the client."""
     if cpu is not None:
         command = ["taskset", "-c", str(cpu), *command]
+    if realtime:
+        command = ["chrt", "--fifo", "10", *command]
     environment = {k: v for k, v in os.environ.items() if k not in CLIENT_ENV_DROPPED}
     scratch = pathlib.Path(cwd or ".")
     out_path, err_path = scratch / ".stdout", scratch / ".stderr"
@@ -75,8 +77,8 @@ class _Sampler(threading.Thread):
                     fields = dict(line.split(":", 1) for line in file if line.startswith(("VmHWM", "VmRSS", "Name")))
             except OSError:
                 return
-            # Until `taskset` has become the client, the figures are not the client's.
-            if "VmRSS" in fields and fields["Name"].strip() not in ("taskset", "python3"):
+            # Until `chrt` and `taskset` have become the client, the figures are not the client's.
+            if "VmRSS" in fields and fields["Name"].strip() not in ("chrt", "taskset", "python3"):
                 self.peak_kib = max(self.peak_kib, int(fields["VmHWM"].split()[0]))
                 self.resident_kib.append((time.perf_counter() - self.begun, int(fields["VmRSS"].split()[0])))
             time.sleep(self.every_s)

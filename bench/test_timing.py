@@ -2,7 +2,11 @@
 
 import unittest
 
-from timing import Joined, names_of, nearest_rank, spread_ms, true_chunk_ns, true_ttft_ns
+from timing import Joined, nearest_rank, spread_ms, true_chunk_ns, true_ttft_ns
+
+
+def row(number, ttft_us):
+    return {"burst_id": "b1", "attempt": str(number), "try_ttft_us": ttft_us}
 
 
 def record(request_id, body_ms, first_ms, read_ms=0.0):
@@ -25,28 +29,23 @@ class Quantiles(unittest.TestCase):
 
 class Joining(unittest.TestCase):
     def test_the_error_is_the_clients_figure_minus_the_servers(self):
-        rows = [{"id": "a", "ttft": "100.5"}, {"id": "b", "ttft": "99.0"}]
-        records = [record("b", 20, 120, 2), record("a", 10, 110, 1)]
-        joined = Joined(rows, records, "id", lambda row: float(row["ttft"]))
+        rows = [row(0, "100500"), row(1, "99000")]
+        records = [record("b1-1", 20, 120, 2), record("b1-0", 10, 110, 1)]
+        joined = Joined(rows, records)
         self.assertEqual([round(e, 6) for e in joined.errors_ms], [0.5, -1.0])
         self.assertEqual(joined.error_quantiles_ms(), (0.5, 1.0, 1.0))
         self.assertEqual((joined.unmatched_rows, joined.unmatched_records), (0, 0))
 
     def test_what_has_no_partner_is_counted_and_not_dropped_in_silence(self):
-        rows = [{"id": "a", "ttft": "1"}, {"id": "x", "ttft": "1"}, {"id": "", "ttft": "1"}]
-        records = [record("a", 10, 11), record("y", 10, 11)]
-        joined = Joined(rows, records, "id", lambda row: float(row["ttft"]))
-        self.assertEqual((len(joined.errors_ms), joined.unmatched_rows, joined.unmatched_records), (1, 2, 1))
+        rows = [row(0, "1000"), row(7, "1000"), row(1, "")]
+        records = [record("b1-0", 10, 11), record("other", 10, 11), record("b1-1", 10, 11)]
+        joined = Joined(rows, records)
+        self.assertEqual((len(joined.errors_ms), joined.unmatched_rows, joined.unmatched_records), (1, 1, 2))
 
     def test_a_request_without_content_has_no_ttft(self):
         self.assertIsNone(true_ttft_ns({"body_ns": 5, "first_chunk_ns": 0}))
         self.assertIsNone(true_chunk_ns({"body_ns": 5, "chunk_ns": [7]}, 1))
         self.assertEqual(true_chunk_ns({"body_ns": 5, "chunk_ns": [7, 9]}, 1), 4)
-
-    def test_a_request_is_known_by_the_id_sent_and_by_the_id_answered(self):
-        chat = {"x_request_id": "mine", "seq": 26, "path": "/v1/chat/completions"}
-        self.assertEqual(names_of(chat), ["mine", "chatcmpl-1a"])
-        self.assertEqual(names_of({"seq": 26, "path": "/v1/completions"}), ["cmpl-1a"])
 
     def test_the_spread_is_the_last_minus_the_first(self):
         self.assertEqual(spread_ms([5_000_000, 2_000_000, 3_500_000]), 3.0)

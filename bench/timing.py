@@ -33,30 +33,31 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
-def names_of(record):
-    """What a client may know a request by: the id that it sent, and the id that the server put into its answer."""
-    names = [record["x_request_id"]] if record.get("x_request_id") else []
-    if "seq" in record:
-        names.append(f"{'chatcmpl' if 'chat' in record.get('path', '') else 'cmpl'}-{record['seq']:x}")
-    return names
+def id_of(row):
+    """The `x-request-id` that the client sent with this attempt: burst and number."""
+    return f"{row['burst_id']}-{row['attempt']}"
+
+
+def told_ttft_ms(row):
+    """The client's TTFT from the last byte of the request sent, ms; None when it saw no token."""
+    return float(row["try_ttft_us"]) / 1e3 if row["try_ttft_us"] else None
 
 
 class Joined:
-    """The client's attempts matched with the server's records by request id (see `names_of`).
+    """The client's attempts matched with the server's records by the request id that was sent.
 
     errors_ms: client TTFT minus true TTFT, one for each matched attempt, in order of arrival at the server.
     unmatched_rows, unmatched_records: what has no partner; anything but 0 means that the figures cannot be trusted.
     """
 
-    def __init__(self, rows, records, id_column, ttft_ms):
-        """`ttft_ms`: takes a row, gives the TTFT from the last byte of the request sent, in ms, or None."""
-        by_id = {row[id_column]: row for row in rows if row.get(id_column)}
+    def __init__(self, rows, records):
+        by_id = {id_of(row): row for row in rows}
         self.unmatched_rows = len(rows) - len(by_id)
         self.unmatched_records = 0
         self.errors_ms, self.arrivals_ns = [], []
         for record in sorted(records, key=lambda r: r["first_read_ns"]):
-            row = next((by_id.pop(name) for name in names_of(record) if name in by_id), None)
-            truth, told = true_ttft_ns(record), ttft_ms(row) if row else None
+            row = by_id.pop(record.get("x_request_id", ""), None)
+            truth, told = true_ttft_ns(record), told_ttft_ms(row) if row else None
             if truth is None or told is None:
                 self.unmatched_records += 1
                 continue

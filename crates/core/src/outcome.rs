@@ -193,7 +193,9 @@ mod tests {
 
     #[test]
     fn what_cannot_succeed_is_never_tried_again() {
-        for outcome in [Outcome::QuotaExhausted, Outcome::Auth, Outcome::BadRequest, Outcome::ContextLength, Outcome::Ok] {
+        for outcome in
+            [Outcome::QuotaExhausted, Outcome::Auth, Outcome::BadRequest, Outcome::ContextLength, Outcome::Ok]
+        {
             assert!(!outcome.retryable(), "{outcome}");
         }
     }

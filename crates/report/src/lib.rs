@@ -3,11 +3,12 @@
 //!
 //! - [`units`], [`palette`], [`table`], [`words`]: how a figure, a colour, a table and a failure look, everywhere.
 //! - [`try_view`], [`timeline`], [`try_json`]: one request, for people and for programs.
-//! - [`burst`], [`summary`], [`sentence`]: bursts, windows, and the one sentence that matters.
+//! - [`burst`], [`summary`], [`sentence`], [`decision`]: bursts, windows, the one sentence that matters, and the choice.
 //! - [`chart`], [`html`]: the page.
 
 pub mod burst;
 pub mod chart;
+pub mod decision;
 pub mod html;
 pub mod notes;
 pub mod palette;

@@ -276,7 +276,8 @@ impl Shared {
                 match result {
                     Ok(handshake) => {
                         opened += 1;
-                        let took = |h: &Handshake| [h.dns_us, h.connect_us, h.tls_us].into_iter().flatten().sum::<u64>();
+                        let took =
+                            |h: &Handshake| [h.dns_us, h.connect_us, h.tls_us].into_iter().flatten().sum::<u64>();
                         if slowest.as_ref().is_none_or(|s| took(&handshake) > took(s)) {
                             slowest = Some(handshake);
                         }
@@ -340,16 +341,11 @@ impl Shared {
         };
         let now_flying = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.peak.fetch_max(now_flying, Ordering::Relaxed);
-        let attempted = attempt(
-            &self.client,
-            &self.lane.target,
-            &body,
-            Some(&id),
-            &self.plan.limits,
-            &self.plan.retry,
-            || dice.random::<f64>(),
-        )
-        .await;
+        let attempted =
+            attempt(&self.client, &self.lane.target, &body, Some(&id), &self.plan.limits, &self.plan.retry, || {
+                dice.random::<f64>()
+            })
+            .await;
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.record(index, warmup, intended, attempted)
     }

@@ -6,4 +6,5 @@ pub mod burst;
 pub mod clock;
 pub mod fleet;
 pub mod nonce;
+pub mod plan_hash;
 pub mod recorder;

@@ -236,7 +236,8 @@ async fn all_lanes_get_the_same_nonces_and_no_attempt_shares_one() {
         let fired = fire_all(&shots, how, &Recorder::nowhere(), &lag, &stop, |_, _| {}).await.unwrap();
         assert!(fired.iter().flatten().all(|f| f.end.state == BurstState::Complete));
     }
-    let prompts = |lane: &Lane| -> HashSet<Vec<u8>> { lane.player.log().of("lane").into_iter().map(|r| r.body).collect() };
+    let prompts =
+        |lane: &Lane| -> HashSet<Vec<u8>> { lane.player.log().of("lane").into_iter().map(|r| r.body).collect() };
     assert_eq!(prompts(&lanes[0]).len(), 8);
     assert_eq!(prompts(&lanes[0]), prompts(&lanes[1]));
 }

@@ -273,7 +273,9 @@ impl Client {
                         let cause = write_error.map(|e| format!(" ({e})")).unwrap_or_default();
                         (Outcome::ConnReset, format!("the connection was closed before a response came{cause}"))
                     }
-                    ReadError::Io(e) => (Outcome::ConnReset, format!("the connection broke before a response came: {e}")),
+                    ReadError::Io(e) => {
+                        (Outcome::ConnReset, format!("the connection broke before a response came: {e}"))
+                    }
                 };
                 return failed(outcome, Instant::now(), sent, why);
             }

@@ -108,7 +108,8 @@ fn used_up(said: &Said) -> bool {
         // Google names the budget exactly; its message talks of billing for every one.
         return said.quota_ids.contains("perday") || said.quota_ids.contains("permonth");
     }
-    let per_period = ["per day", "per-day", "daily", "per month", "monthly", "(rpd)", "(tpd)", "billing period", "perday"];
+    let per_period =
+        ["per day", "per-day", "daily", "per month", "monthly", "(rpd)", "(tpd)", "billing period", "perday"];
     said.words.contains("insufficient_quota")
         || said.words.contains("quota_exceeded")
         || said.words.contains("exceeded your current quota")

@@ -242,8 +242,7 @@ impl Http1 {
                     let n = left.min(held);
                     out(&self.buffer[self.from..self.from + n as usize], at);
                     self.from += n as usize;
-                    self.framing =
-                        Framing::Chunked(if left == n { Chunked::DataEnd } else { Chunked::Data(left - n) });
+                    self.framing = Framing::Chunked(if left == n { Chunked::DataEnd } else { Chunked::Data(left - n) });
                 }
                 Framing::Chunked(state) => {
                     let byte = self.buffer[self.from];

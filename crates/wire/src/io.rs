@@ -27,7 +27,10 @@ pub struct Dialled {
 
 impl std::fmt::Debug for Dialled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dialled").field("handshake", &self.handshake).field("http2", &self.http2).finish_non_exhaustive()
+        f.debug_struct("Dialled")
+            .field("handshake", &self.handshake)
+            .field("http2", &self.http2)
+            .finish_non_exhaustive()
     }
 }
 

@@ -88,11 +88,8 @@ impl Network {
                 .with_safe_default_protocol_versions()
                 .expect("ring supports the default protocol versions");
             let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-            config.alpn_protocols = if self.http2 {
-                vec![b"h2".to_vec(), b"http/1.1".to_vec()]
-            } else {
-                vec![b"http/1.1".to_vec()]
-            };
+            config.alpn_protocols =
+                if self.http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
             Arc::new(config)
         }))
     }

@@ -79,11 +79,7 @@ impl Proxies {
         Ok(Self {
             http: read(plain)?,
             https: read(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])?,
-            exempt: exempt
-                .split([',', ' '])
-                .map(|e| e.trim().to_ascii_lowercase())
-                .filter(|e| !e.is_empty())
-                .collect(),
+            exempt: exempt.split([',', ' ']).map(|e| e.trim().to_ascii_lowercase()).filter(|e| !e.is_empty()).collect(),
         })
     }
 

@@ -130,7 +130,8 @@ fn rfc3339_ms(text: &str) -> Option<i64> {
         None => return None,
     };
     let mut hms = clock.split(':');
-    let (h, m, s) = (hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<f64>().ok()?);
+    let (h, m, s) =
+        (hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<f64>().ok()?);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || h > 24 || m > 59 || !(0.0..62.0).contains(&s) {
         return None;
     }

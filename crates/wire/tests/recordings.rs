@@ -44,17 +44,32 @@ fn differences(recording: &Recording, record: &peaklane_core::record::TryRecord)
     let named = if recording.api() == Some(Api::Messages) { record.tool_calls.len() as u64 } else { 0 };
     let answer = truth.content_chunks.map(|n| n + truth.tool_call_chunks.unwrap_or(0) + named);
     if let (Some(want), true) = (answer, is_stream) {
-        check("content chunks", u64::from(record.output_chunks) == want, want.to_string(), record.output_chunks.to_string());
+        check(
+            "content chunks",
+            u64::from(record.output_chunks) == want,
+            want.to_string(),
+            record.output_chunks.to_string(),
+        );
     }
     if let Some(want) = truth.text_len {
         let got = record.content.chars().count() as u64;
         check("text length", got == want, want.to_string(), got.to_string());
     }
     if let Some(want) = truth.tool_calls {
-        check("tool calls", record.tool_calls.len() as u64 == want, want.to_string(), format!("{:?}", record.tool_calls));
+        check(
+            "tool calls",
+            record.tool_calls.len() as u64 == want,
+            want.to_string(),
+            format!("{:?}", record.tool_calls),
+        );
     }
     if let Some(want) = &truth.finish_reason {
-        check("finish reason", record.finish_reason.as_ref() == Some(want), want.clone(), format!("{:?}", record.finish_reason));
+        check(
+            "finish reason",
+            record.finish_reason.as_ref() == Some(want),
+            want.clone(),
+            format!("{:?}", record.finish_reason),
+        );
     }
     if let Some(want) = truth.usage_counts() {
         let got = record.usage;
@@ -69,9 +84,8 @@ fn differences(recording: &Recording, record: &peaklane_core::record::TryRecord)
         check("an error is a failure", !record.outcome.is_ok(), "failure".into(), record.outcome.to_string());
         check("with words", record.message.is_some(), "a message".into(), "none".into());
     }
-    let said = truth.text_len.unwrap_or(0) > 0
-        || truth.tool_call_chunks.unwrap_or(0) > 0
-        || truth.tool_calls.unwrap_or(0) > 0;
+    let said =
+        truth.text_len.unwrap_or(0) > 0 || truth.tool_call_chunks.unwrap_or(0) > 0 || truth.tool_calls.unwrap_or(0) > 0;
     let whole = truth.body_complete == Some(true) && truth.status == Some(200);
     if whole && said && truth.error.as_ref().is_none_or(serde_json::Value::is_null) {
         check("a whole answer is ok", record.outcome.is_ok(), "ok".into(), record.outcome.to_string());
@@ -126,7 +140,10 @@ async fn plain(recording: &Recording, client: &peaklane_wire::client::Client, wr
             let text = String::from_utf8_lossy(&raw);
             let sent = text.split_once("\r\n\r\n").map(|(_, b)| b).unwrap_or_default();
             let got = String::from_utf8_lossy(&fetched.body).into_owned();
-            if Some(fetched.status) != recording.truth.status || got.is_empty() || !sent.contains(&got[..got.len().min(80)]) {
+            if Some(fetched.status) != recording.truth.status
+                || got.is_empty()
+                || !sent.contains(&got[..got.len().min(80)])
+            {
                 wrong.push(format!("{}: status {} body {got}", recording.key(), fetched.status));
             }
         }

@@ -3,10 +3,12 @@
 
 pub mod countertest;
 pub mod decision;
+pub mod ladder;
 pub mod trigger;
 
 pub use countertest::{CounterTest, CounterVerdict, counter_test};
 pub use decision::{Decision, DecisionVerdict, Evidence, Obstacle, WindowCount, decide};
+pub use ladder::{Candidate, Declared, Ladder, Owner, Standing, Why, climb};
 pub use trigger::{Action, TriggerCause, TriggerState, judge_trigger};
 
 use serde::{Deserialize, Serialize};

@@ -41,7 +41,7 @@ pub(super) const HEADER_COLUMNS: [&str; 25] = [
 ];
 
 /// Columns that say how the attempt went.
-pub(super) const ATTEMPT_COLUMNS: [&str; 29] = [
+pub(super) const ATTEMPT_COLUMNS: [&str; 32] = [
     "attempt",
     "warmup",
     "intended_unix_us",
@@ -68,16 +68,19 @@ pub(super) const ATTEMPT_COLUMNS: [&str; 29] = [
     "connect_us",
     "tls_us",
     "own_lag_us",
+    "try_ttft_us",
+    "try_first_answer_us",
+    "request_id",
     "message",
     "finding",
     "check_note",
 ];
 
 /// All columns in the order in which they are written: version first, format last.
-pub const COLUMNS: [&str; 55] = all_columns();
+pub const COLUMNS: [&str; 58] = all_columns();
 
 /// Columns that a file may lack when it is read: their fields may be empty anyway, or no summary needs them.
-pub const OPTIONAL_COLUMNS: [&str; 27] = [
+pub const OPTIONAL_COLUMNS: [&str; 30] = [
     "concurrency",
     "date",
     "window",
@@ -102,14 +105,17 @@ pub const OPTIONAL_COLUMNS: [&str; 27] = [
     "connect_us",
     "tls_us",
     "own_lag_us",
+    "try_ttft_us",
+    "try_first_answer_us",
+    "request_id",
     "message",
     "finding",
     "check_note",
 ];
 
-const fn all_columns() -> [&'static str; 55] {
+const fn all_columns() -> [&'static str; 58] {
     // `tool_version` is a header column too, but stands first; everything else keeps the order of the lists.
-    let mut all = [""; 55];
+    let mut all = [""; 58];
     all[0] = "tool_version";
     let mut to = 1;
     let mut from = 0;
@@ -212,6 +218,8 @@ pub(super) fn row(line: &mut Line, h: &BurstHeader, a: &AttemptRecord) {
     line.maybe(last.map(|t| t.body_bytes)).maybe(last.map(|_| hands.reused));
     line.maybe(hands.dns_us).maybe(hands.connect_us).maybe(hands.tls_us);
     line.maybe(a.tries.iter().map(|t| t.own_lag_us).max());
+    line.maybe(last.and_then(|t| t.ttft_us)).maybe(last.and_then(|t| t.first_answer_us));
+    line.text(last.and_then(|t| t.request_id.as_deref()).unwrap_or_default());
     line.text(last.and_then(|t| t.message.as_deref()).unwrap_or_default());
     line.words(&a.finding).words(&a.check_note);
     line.text(CSV_FORMAT);

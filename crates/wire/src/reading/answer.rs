@@ -89,7 +89,9 @@ impl Answer {
                 }
                 append(&mut call.arguments, arguments);
             }
-            None if self.tools.len() < MAX_TOOL_CALLS && (!name.is_empty() || !arguments.is_empty() || slot.id.is_some()) => {
+            None if self.tools.len() < MAX_TOOL_CALLS
+                && (!name.is_empty() || !arguments.is_empty() || slot.id.is_some()) =>
+            {
                 self.tools.push((slot.clone(), ToolCall { name: name.to_owned(), arguments: arguments.to_owned() }));
             }
             None => {}

@@ -17,7 +17,12 @@ pub(crate) fn take(answer: &mut Answer, event: &Value, in_band: impl FnOnce(&mut
                 if let Some(found) = message.get("usage") {
                     usage::anthropic(answer, found);
                 }
-                message.get("content").and_then(Value::as_array).into_iter().flatten().for_each(|b| block(answer, b, &slot));
+                message
+                    .get("content")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .for_each(|b| block(answer, b, &slot));
             }
         }
         "content_block_start" => {

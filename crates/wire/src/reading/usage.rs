@@ -119,8 +119,14 @@ mod tests {
     #[test]
     fn anthropic_parts_are_one_prompt_and_repeated_values_are_not_added() {
         let mut answer = Answer::default();
-        anthropic(&mut answer, &json!({"input_tokens": 7, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 5}));
+        anthropic(
+            &mut answer,
+            &json!({"input_tokens": 7, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 5}),
+        );
         anthropic(&mut answer, &json!({"output_tokens": 3, "input_tokens": 7, "cache_read_input_tokens": 100}));
-        assert_eq!((answer.usage.prompt, answer.usage.cached, answer.usage.completion), (Some(112), Some(100), Some(3)));
+        assert_eq!(
+            (answer.usage.prompt, answer.usage.cached, answer.usage.completion),
+            (Some(112), Some(100), Some(3))
+        );
     }
 }

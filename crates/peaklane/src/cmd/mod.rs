@@ -1,0 +1,12 @@
+//! One file per command: its options, and what it does with them.
+
+pub mod burst;
+pub mod check;
+pub mod completions;
+pub mod demo;
+pub mod init;
+pub mod lanes;
+pub mod man;
+mod progress;
+pub mod summary;
+pub mod try_;

@@ -1,0 +1,12 @@
+//! The real binary from outside: what it prints, where, and with which exit code. One binary for all, since each one more
+//! is one more link.
+
+mod check;
+mod completions;
+mod docs;
+mod help;
+mod init;
+mod schema;
+mod store;
+mod summary;
+mod support;
