@@ -6,7 +6,7 @@ default:
 
 # what README calls the test command
 test:
-    cargo test --workspace
+    cargo t
 
 # the whole main job on simulated lanes, no key, no network
 demo:
