@@ -80,6 +80,15 @@ fn colour_is_there_when_it_is_asked_for_and_never_in_a_pipe_by_itself() {
     assert!(failed.contains("\u{1b}[31merror:\u{1b}[0m"), "{failed:?}");
 }
 
+#[test]
+fn no_color_goes_before_every_other_variable() {
+    let list = ["init", "--list-presets"];
+    let forced = sandbox().env("CLICOLOR_FORCE", "1");
+    assert!(forced.run(list).expect_code(0).stdout.contains('\u{1b}'));
+    let refused = sandbox().env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1");
+    assert!(!refused.run(list).expect_code(0).stdout.contains('\u{1b}'));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_reader_that_leaves_early_ends_the_program_quietly() {

@@ -6,6 +6,7 @@ mod completions;
 mod docs;
 mod help;
 mod init;
+mod measure;
 mod schema;
 mod store;
 mod summary;

@@ -95,6 +95,7 @@ pub(crate) fn burst(lane: &str, date: &str, window: Option<&str>, misses: &[End]
         started_unix_us,
         tool_version: "0.1.0".into(),
         simulated: true,
+        tasks_per_hour_floor: None,
     };
     let passes = (2..).map(|seconds| End::Pass(seconds * 1000)).take(8 - misses.len());
     let ends = passes.chain(misses.iter().copied());

@@ -142,6 +142,7 @@ mod tests {
             started_unix_us: "2026-11-29T23:30:00Z".parse::<Timestamp>().unwrap().as_microsecond(),
             tool_version: "0.1.0".into(),
             simulated: false,
+            tasks_per_hour_floor: None,
         }
     }
 
