@@ -106,6 +106,6 @@ def machine_facts():
         "cores": os.cpu_count(),
         "cpu_model": model,
         "memory_gib": round(memory_kib / 1048576),
-        "kernel": os.uname().release,
+        "kernel": os.uname().release.split("-")[0],
         "date": time.strftime("%Y-%m-%d"),
     }

@@ -2,11 +2,11 @@
 
 import unittest
 
-from timing import Joined, nearest_rank, spread_ms, true_chunk_ns, true_ttft_ns
+from timing import Joined, nearest_rank, size_quantiles, spread_ms, true_chunk_ns, true_ttft_ns
 
 
 def row(number, ttft_us):
-    return {"burst_id": "b1", "attempt": str(number), "try_ttft_us": ttft_us}
+    return {"burst_id": "b1", "attempt": str(number), "try_ttft_us": ttft_us, "intended_unix_us": "5000", "ttft_us": ttft_us}
 
 
 def record(request_id, body_ms, first_ms, read_ms=0.0):
@@ -33,8 +33,13 @@ class Joining(unittest.TestCase):
         records = [record("b1-1", 20, 120, 2), record("b1-0", 10, 110, 1)]
         joined = Joined(rows, records)
         self.assertEqual([round(e, 6) for e in joined.errors_ms], [0.5, -1.0])
-        self.assertEqual(joined.error_quantiles_ms(), (0.5, 1.0, 1.0))
+        self.assertEqual(size_quantiles([0.5, -1.0]), (0.5, 1.0, 1.0))
         self.assertEqual((joined.unmatched_rows, joined.unmatched_records), (0, 0))
+
+    def test_delivery_is_from_the_write_to_the_moment_seen_on_one_clock(self):
+        # Intended at 5 ms of Unix time, the first token 100.5 ms later; that clock is 7 ms behind the monotonic one.
+        joined = Joined([row(0, "100500")], [record("b1-0", 12, 112)], 7_000_000)
+        self.assertEqual([round(d, 6) for d in joined.delivery_ms], [0.5])
 
     def test_what_has_no_partner_is_counted_and_not_dropped_in_silence(self):
         rows = [row(0, "1000"), row(7, "1000"), row(1, "")]

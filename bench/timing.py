@@ -47,14 +47,15 @@ class Joined:
     """The client's attempts matched with the server's records by the request id that was sent.
 
     errors_ms: client TTFT minus true TTFT, one for each matched attempt, in order of arrival at the server.
+    delivery_ms: from the server's write of the first token to the moment at which the client saw it: the client's own part.
     unmatched_rows, unmatched_records: what has no partner; anything but 0 means that the figures cannot be trusted.
     """
 
-    def __init__(self, rows, records):
+    def __init__(self, rows, records, monotonic_minus_unix_ns=0):
         by_id = {id_of(row): row for row in rows}
         self.unmatched_rows = len(rows) - len(by_id)
         self.unmatched_records = 0
-        self.errors_ms, self.arrivals_ns = [], []
+        self.errors_ms, self.delivery_ms = [], []
         for record in sorted(records, key=lambda r: r["first_read_ns"]):
             row = by_id.pop(record.get("x_request_id", ""), None)
             truth, told = true_ttft_ns(record), told_ttft_ms(row) if row else None
@@ -62,13 +63,14 @@ class Joined:
                 self.unmatched_records += 1
                 continue
             self.errors_ms.append(told - truth / 1e6)
-            self.arrivals_ns.append(record["first_read_ns"])
+            seen_ns = (int(row["intended_unix_us"]) + int(row["ttft_us"])) * 1000 + monotonic_minus_unix_ns
+            self.delivery_ms.append((seen_ns - record["first_chunk_ns"]) / 1e6)
         self.unmatched_rows += len(by_id)
 
-    def error_quantiles_ms(self):
-        """p50, p99 and largest size of the error, ms."""
-        sizes = [abs(e) for e in self.errors_ms]
-        return nearest_rank(sizes, 50), nearest_rank(sizes, 99), max(sizes)
+def size_quantiles(values):
+    """p50, p99 and largest of the values without their signs."""
+    sizes = [abs(value) for value in values]
+    return nearest_rank(sizes, 50), nearest_rank(sizes, 99), max(sizes)
 
 
 def spread_ms(values_ns):
