@@ -92,8 +92,10 @@ pub struct BurstHeader {
     pub base_url: String,
     /// Name of the task class.
     pub task: String,
-    /// Latency floor, microseconds.
+    /// Latency floor, microseconds; 0: none, the class is judged by tasks per hour alone.
     pub floor_us: u64,
+    /// Throughput floor of a batch class, right answers per hour.
+    pub tasks_per_hour_floor: Option<u32>,
     /// Planned attempts, warm-up apart.
     pub attempts: u32,
     /// Attempts in flight at once; `None`: all released together.
@@ -150,6 +152,8 @@ pub struct BurstEnd {
 /// What a summary needs of one attempt: small enough to keep a hundred thousand of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptFigures {
+    /// Intended start, microseconds since the Unix epoch; `None` where a file does not tell.
+    pub intended_unix_us: Option<i64>,
     /// From intended start to the end, microseconds.
     pub latency_us: u64,
     /// Verdict against floor and check.
@@ -174,6 +178,7 @@ impl From<&crate::attempt::AttemptRecord> for AttemptFigures {
     fn from(a: &crate::attempt::AttemptRecord) -> Self {
         let usage = a.usage();
         Self {
+            intended_unix_us: Some(a.intended_unix_us),
             latency_us: a.latency_us,
             verdict: a.verdict,
             outcome: a.outcome,

@@ -70,6 +70,8 @@ pub struct BurstSummary {
     pub misses: Vec<MissCount>,
     /// Attempts whose request itself was at fault: they count neither way.
     pub findings: u32,
+    /// From the first intended start to the last end, microseconds; `None` where starts are not known, or nothing was made.
+    pub span_us: Option<u64>,
     /// Sum of reported prompt tokens; `None` when no attempt reported any.
     pub prompt_tokens: Option<u64>,
     /// Sum of reported cached prompt tokens; `None` when no attempt reported any.
@@ -84,6 +86,21 @@ impl BurstSummary {
     pub fn pass_rate(&self) -> Option<PassRate> {
         let counts = self.state == BurstState::Complete && self.findings == 0 && self.made == self.n;
         counts.then(|| PassRate::new(self.passed, self.n)).flatten()
+    }
+
+    /// Right answers per hour over the span of the burst: what a batch class is judged by. `None` unless the burst counts
+    /// (see [`Self::pass_rate`]) and its span is known.
+    pub fn tasks_per_hour(&self) -> Option<f64> {
+        let span_us = self.span_us.filter(|us| *us > 0)?;
+        self.pass_rate().map(|rate| f64::from(rate.passed()) * HOUR_US as f64 / span_us as f64)
+    }
+
+    /// Does the throughput reach the floor of the class? Exact: right answers x 1 h >= floor x span. `None` for a class
+    /// without such a floor, or where throughput is not known.
+    pub fn throughput_holds(&self) -> Option<bool> {
+        let floor = u128::from(self.header.tasks_per_hour_floor?);
+        let span_us = u128::from(self.span_us.filter(|us| *us > 0)?);
+        self.pass_rate().map(|rate| u128::from(rate.passed()) * u128::from(HOUR_US) >= floor * span_us)
     }
 
     /// Retries of the attempts made.
@@ -123,12 +140,27 @@ pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigu
         retries: reduced.retries,
         misses: reduced.misses,
         findings: reduced.findings,
+        span_us: span(figures),
         prompt_tokens: reduced.prompt_tokens,
         cached_tokens: reduced.cached_tokens,
         completion_tokens: reduced.completion_tokens,
     };
     summary.pass_interval = summary.pass_rate().map(|rate| wilson(rate, Confidence::P95).pair());
     summary
+}
+
+const HOUR_US: u64 = 3_600_000_000;
+
+/// From the first intended start to the last end; `None` when any start is unknown.
+fn span(figures: &[AttemptFigures]) -> Option<u64> {
+    let mut first = i64::MAX;
+    let mut last = i64::MIN;
+    for attempt in figures {
+        let start = attempt.intended_unix_us?;
+        first = first.min(start);
+        last = last.max(start.saturating_add_unsigned(attempt.latency_us));
+    }
+    u64::try_from(last.checked_sub(first)?).ok()
 }
 
 #[cfg(test)]

@@ -124,6 +124,7 @@ fn header(attempts: u32, floor_us: u64) -> BurstHeader {
         started_unix_us: 0,
         tool_version: "0".into(),
         simulated: false,
+        tasks_per_hour_floor: None,
     }
 }
 
@@ -135,6 +136,7 @@ fn figures(latencies: &[Value], floor_us: u64) -> Vec<AttemptFigures> {
             let outcome = if latency.is_null() { Outcome::TimeoutTotal } else { Outcome::Ok };
             let latency_us = if latency.is_null() { 60_000_000 } else { micros(latency) };
             AttemptFigures {
+                intended_unix_us: Some(0),
                 latency_us,
                 verdict: verdict(outcome, latency_us, floor_us),
                 outcome,

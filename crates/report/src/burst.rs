@@ -116,7 +116,7 @@ fn headline(views: &[BurstView<'_>]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for view in views {
         let h = &view.summary.header;
-        let mut parts = vec![format!("{}, floor {}", one_line(&h.task), limit(h.floor_us))];
+        let mut parts = vec![format!("{}, floor {}", one_line(&h.task), floor(h.floor_us, h.tasks_per_hour_floor))];
         let pace = match (h.spacing_us, h.concurrency) {
             (0, None) => "together".to_owned(),
             (0, Some(c)) => format!("{c} at once"),
@@ -134,6 +134,29 @@ fn headline(views: &[BurstView<'_>]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A floor in words: a latency, a throughput, or both.
+pub(crate) fn floor(floor_us: u64, tasks_per_hour: Option<u32>) -> String {
+    match (floor_us, tasks_per_hour) {
+        (0, Some(n)) => format!("{n} tasks/h"),
+        (us, Some(n)) => format!("{} and {n} tasks/h", limit(us)),
+        (0, None) => "none".to_owned(),
+        (us, None) => limit(us),
+    }
+}
+
+/// Right answers per hour against the floor of a batch class.
+fn throughput(s: &BurstSummary) -> Option<String> {
+    let floor = s.header.tasks_per_hour_floor?;
+    let span = s.span_us.map(duration).unwrap_or_default();
+    Some(match (s.tasks_per_hour(), s.throughput_holds()) {
+        (Some(rate), Some(holds)) => {
+            let verdict = if holds { "holds" } else { "does not hold" };
+            format!("{rate:.0} right answers an hour, {} in {span} (needs {floor}): {verdict}", s.passed)
+        }
+        _ => format!("not known (needs {floor} right answers an hour)"),
+    })
 }
 
 /// True where the rank of p90 falls on the last attempt: from 1 to 9 of them.
@@ -183,6 +206,8 @@ pub fn table(views: &[BurstView<'_>], thresholds: &Thresholds) -> Table {
         Column::words("misses", ""),
         Column::data("findings"),
         Column::data("floor_ms"),
+        Column::data("tasks_per_hour_floor"),
+        Column::data("tasks_per_hour"),
         Column::data("prompt_mode"),
         Column::data("connections"),
         Column::data("simulated"),
@@ -233,7 +258,9 @@ fn row(s: &BurstSummary, thresholds: &Thresholds) -> Vec<Cell> {
         Cell::value(s.retries),
         Cell::new(outcome_words(s), misses_value(s)),
         Cell::value(s.findings),
-        Cell::value(h.floor_us as f64 / 1000.0),
+        if h.floor_us > 0 { Cell::value(h.floor_us as f64 / 1000.0) } else { Cell::absent() },
+        Cell::value(h.tasks_per_hour_floor),
+        Cell::value(s.tasks_per_hour()),
         Cell::value(h.prompt_mode.name()),
         Cell::value(h.connections.name()),
         Cell::value(h.simulated),
@@ -308,6 +335,7 @@ pub fn notes(views: &[BurstView<'_>], thresholds: &Thresholds) -> Vec<Note> {
             ));
         }
     }
+    notes.extend(told_once("throughput", Tone::Strong, &per_lane(&|v| throughput(v.summary))));
     notes.extend(told_once("cold start", Tone::Dim, &per_lane(&|v| Some(cold_start(v.warmup?)))));
     notes.extend(told_once(
         "prompts",

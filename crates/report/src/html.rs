@@ -216,7 +216,7 @@ fn tone(tone: Tone) -> &'static str {
 
 /// The definitions behind the figures, and the notes.
 fn measured(view: &PageView<'_>) -> Markup {
-    let mut floors: Vec<u64> = view.lanes.iter().map(|l| l.summary.floor_us).collect();
+    let mut floors: Vec<u64> = view.lanes.iter().map(|l| l.summary.floor_us).filter(|us| *us > 0).collect();
     floors.sort_unstable();
     floors.dedup();
     let floors = floors.into_iter().map(limit).collect::<Vec<_>>().join(", ");

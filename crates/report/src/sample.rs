@@ -34,6 +34,7 @@ pub(crate) fn header(lane: &str, kind: Kind, date: &str, window: Option<&str>) -
         started_unix_us: 1_795_420_800_000_000,
         tool_version: "0.1.0".into(),
         simulated: false,
+        tasks_per_hour_floor: None,
     }
 }
 
@@ -41,6 +42,7 @@ pub(crate) fn header(lane: &str, kind: Kind, date: &str, window: Option<&str>) -
 pub(crate) fn attempt(latency_ms: u64, verdict: Verdict, outcome: Outcome, retries: u32) -> AttemptFigures {
     let seen = outcome.is_ok();
     AttemptFigures {
+        intended_unix_us: Some(0),
         latency_us: latency_ms * 1000,
         verdict,
         outcome,

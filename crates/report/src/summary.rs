@@ -14,7 +14,7 @@ use crate::notes::{self, Note};
 use crate::palette::{Palette, Tone};
 use crate::sentence::{LaneView, constraint, finding, name};
 use crate::table::{Align, Cell, Column, Table, escape_markdown};
-use crate::units::{interval, limit, ms, one_line, percent};
+use crate::units::{interval, ms, one_line, percent};
 use crate::words::misses;
 
 /// All lanes as text, a blank line between two. Ends with a newline.
@@ -51,7 +51,13 @@ fn block(view: &LaneView<'_>, thresholds: &Thresholds, width: usize, palette: Pa
 /// a window, peak 16:00`.
 pub fn title(view: &LaneView<'_>) -> (String, String) {
     let s = view.summary;
-    let left = format!("{} · {} · {}, floor {}", one_line(&s.lane), s.kind, one_line(&s.task), limit(s.floor_us));
+    let left = format!(
+        "{} · {} · {}, floor {}",
+        one_line(&s.lane),
+        s.kind,
+        one_line(&s.task),
+        crate::burst::floor(s.floor_us, s.tasks_per_hour_floor)
+    );
     let mut right = Vec::new();
     let windows: Vec<&WindowSummary> = s.windows.iter().filter(|w| w.window.is_some()).collect();
     if !windows.is_empty() {
@@ -286,7 +292,7 @@ fn cells(view: &LaneView<'_>, r: &Row<'_>, thresholds: &Thresholds) -> Vec<Cell>
         Cell::value(s.kind.name()),
         Cell::value(s.task.clone()),
         Cell::value(s.model.clone()),
-        Cell::value(ms(s.floor_us)),
+        if s.floor_us > 0 { Cell::value(ms(s.floor_us)) } else { Cell::absent() },
         Cell::value(s.prompt_mode.name()),
         Cell::value(s.simulated),
         Cell::text(&r.label).tone(if r.peak { Tone::Strong } else { Tone::Plain }),
@@ -410,7 +416,8 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
         "kind": s.kind.name(),
         "task": s.task,
         "model": s.model,
-        "floor_ms": ms(s.floor_us),
+        "floor_ms": (s.floor_us > 0).then(|| ms(s.floor_us)),
+        "tasks_per_hour_floor": s.tasks_per_hour_floor,
         "prompt_hash": s.prompt_hash,
         "prompt_mode": s.prompt_mode.name(),
         "simulated": s.simulated,

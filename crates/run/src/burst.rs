@@ -9,7 +9,7 @@ use peaklane_core::attempt::{AttemptRecord, Verdict};
 use peaklane_core::burst::{AttemptFigures, BurstEnd, BurstHeader, BurstState, Connections, PromptMode};
 use peaklane_core::check::{AttemptEnd, Check, judge_attempt};
 use peaklane_core::outcome::Outcome;
-use peaklane_core::record::{Handshake, TryRecord};
+use peaklane_core::record::TryRecord;
 use peaklane_wire::client::{Client, Limits, Target};
 use peaklane_wire::lag::LagProbe;
 use peaklane_wire::request::{Ask, BodyTemplate};
@@ -80,9 +80,10 @@ pub struct Fired {
     pub figures: Vec<AttemptFigures>,
     /// The warm-up attempts.
     pub warmup: Vec<AttemptRecord>,
-    /// The slowest handshake among the connections that were opened before; `None` when they were opened inside.
-    pub handshake: Option<Handshake>,
-    /// Largest skew, and p50 and p99 of them, microseconds: p50, p99, max.
+    /// Median of DNS, connect and TLS together over the connections that were opened before, microseconds; `None` when
+    /// they were opened inside.
+    pub handshake_us: Option<u64>,
+    /// Skews of the releases, microseconds: p50, p99, largest.
     pub skew_us: [u64; 3],
 }
 
@@ -176,9 +177,9 @@ pub async fn fire(
     }
 
     // A request that the lane refuses as it is would be refused N times: nothing is learnt by sending it again.
-    let mut handshake = None;
+    let mut handshake_us = None;
     if finding.is_none() && !stop.is_pulled() {
-        handshake = shared.open_connections().await;
+        handshake_us = shared.open_connections().await;
         on(Event::Released);
         let mut running = shared.release();
         loop {
@@ -231,7 +232,7 @@ pub async fn fire(
         end,
         figures: tally.figures.into_iter().map(|(_, f)| f).collect(),
         warmup: tally.warmup,
-        handshake,
+        handshake_us,
         skew_us,
     })
 }
@@ -260,12 +261,12 @@ impl Shared {
     }
 
     /// Opens the connections of the burst. A lane that takes none is found out by the attempts, with their class.
-    async fn open_connections(&self) -> Option<Handshake> {
+    async fn open_connections(&self) -> Option<u64> {
         if self.plan.header.connections != Connections::Before {
             return None;
         }
         let limit = self.plan.limits.total;
-        let mut slowest: Option<Handshake> = None;
+        let mut took: Vec<u64> = Vec::new();
         let mut opened = self.client.idle_connections(&self.lane.target.endpoint);
         while opened < self.workers() as usize {
             // A few at a time: a backlog of a thousand SYNs would be refused by many servers.
@@ -276,11 +277,9 @@ impl Shared {
                 match result {
                     Ok(handshake) => {
                         opened += 1;
-                        let took =
-                            |h: &Handshake| [h.dns_us, h.connect_us, h.tls_us].into_iter().flatten().sum::<u64>();
-                        if slowest.as_ref().is_none_or(|s| took(&handshake) > took(s)) {
-                            slowest = Some(handshake);
-                        }
+                        took.push(
+                            [handshake.dns_us, handshake.connect_us, handshake.tls_us].into_iter().flatten().sum(),
+                        );
                     }
                     Err(_) => failed = true,
                 }
@@ -289,7 +288,8 @@ impl Shared {
                 break;
             }
         }
-        slowest
+        took.sort_unstable();
+        (!took.is_empty()).then(|| rank(&took, 50))
     }
 
     /// Starts the workers. The channel ends when all attempts are made.

@@ -88,6 +88,7 @@ fn plan(attempts: u32) -> BurstPlan {
             started_unix_us: 0,
             tool_version: "0".into(),
             simulated: true,
+            tasks_per_hour_floor: None,
         },
         warmup: 0,
         limits: Limits { total: Duration::from_secs(5), ..Limits::default() },

@@ -142,5 +142,6 @@ fn header(attempts: u32) -> BurstHeader {
         started_unix_us: i64::try_from(now.as_micros()).unwrap_or(i64::MAX),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         simulated: true,
+        tasks_per_hour_floor: None,
     }
 }

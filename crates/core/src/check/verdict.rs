@@ -14,7 +14,7 @@ pub struct AttemptEnd<'a> {
     pub outcome: Outcome,
     /// Intended start to the end, retries and waits included, microseconds.
     pub latency_us: u64,
-    /// The slowest acceptable latency, microseconds; equal to it passes.
+    /// The slowest acceptable latency, microseconds; equal to it passes. 0: no latency floor (batch classes).
     pub floor_us: u64,
     /// Finish reason as sent.
     pub finish_reason: Option<&'a str>,
@@ -74,7 +74,8 @@ pub fn judge_attempt(end: &AttemptEnd<'_>, check: &Check) -> Judged {
     if let Err(reason) = check.judge(end.answer, end.tool_calls) {
         return Judged { verdict: Verdict::WrongAnswer, finding: None, check_note: Some(reason) };
     }
-    Judged::plain(if end.latency_us <= end.floor_us { Verdict::Pass } else { Verdict::TooSlow })
+    let in_time = end.floor_us == 0 || end.latency_us <= end.floor_us;
+    Judged::plain(if in_time { Verdict::Pass } else { Verdict::TooSlow })
 }
 
 /// Finish reasons that say "no budget left": chat and completions, Anthropic, Responses; Gemini and Cohere in capitals.

@@ -85,8 +85,14 @@ pub struct BurstJson {
     pub prompt_mode: PromptMode,
     /// Connections opened before the burst or inside of it.
     pub connections: Connections,
-    /// Latency floor, milliseconds.
-    pub floor_ms: Ms,
+    /// Latency floor, milliseconds; null for a class that is judged by tasks per hour.
+    pub floor_ms: Option<Ms>,
+    /// Throughput floor of a batch class, right answers per hour; null for the others.
+    pub tasks_per_hour_floor: Option<u32>,
+    /// Right answers per hour over the span of the burst; null unless the burst is complete.
+    pub tasks_per_hour: Option<f64>,
+    /// The throughput reaches its floor; null without such a floor.
+    pub throughput_holds: Option<bool>,
     /// Attempts that passed.
     pub passed: u32,
     /// Attempts planned.
@@ -146,7 +152,10 @@ impl From<&BurstSummary> for BurstJson {
             tool_version: h.tool_version.clone(),
             prompt_mode: h.prompt_mode,
             connections: h.connections,
-            floor_ms: Ms(h.floor_us),
+            floor_ms: (h.floor_us > 0).then_some(Ms(h.floor_us)),
+            tasks_per_hour_floor: h.tasks_per_hour_floor,
+            tasks_per_hour: s.tasks_per_hour(),
+            throughput_holds: s.throughput_holds(),
             passed: s.passed,
             n: s.n,
             made: s.made,

@@ -33,12 +33,14 @@ fn header(attempts: u32) -> BurstHeader {
         started_unix_us: 1_796_050_800_000_000,
         tool_version: "0.1.0".into(),
         simulated: false,
+        tasks_per_hour_floor: None,
     }
 }
 
 fn attempt(verdict: Verdict, outcome: Outcome, latency_us: u64) -> AttemptFigures {
     let seen = verdict.finished().then_some(latency_us / 2);
     AttemptFigures {
+        intended_unix_us: Some(0),
         latency_us,
         verdict,
         outcome,
@@ -217,6 +219,7 @@ fn any_attempt() -> impl Strategy<Value = AttemptFigures> {
     let verdict = prop::sample::select(vec![Verdict::Pass, Verdict::TooSlow, Verdict::WrongAnswer, Verdict::Failed]);
     (verdict, 0_usize..Outcome::ALL.len(), 0_u64..100_000_000, 0_u32..3, prop::option::of(0_u64..50)).prop_map(
         |(verdict, outcome, latency, retries, tokens)| AttemptFigures {
+            intended_unix_us: Some(0),
             retries,
             completion_tokens: tokens,
             ..attempt(verdict, Outcome::ALL[outcome], latency)
@@ -247,4 +250,20 @@ proptest! {
         let finished = figures.iter().filter(|f| f.verdict.finished()).count();
         prop_assert_eq!(matches!(got.p90, Some(Quantile::Value(_))), finished * 10 >= figures.len() * 9);
     }
+}
+
+#[test]
+fn a_batch_class_is_judged_by_right_answers_an_hour_exactly() {
+    // Six right answers, the last one ending 60 s after the first began: 360 an hour.
+    let mut figures: Vec<AttemptFigures> =
+        (0..6).map(|i| AttemptFigures { intended_unix_us: Some(i * 10_000_000), ..pass(10_000_000) }).collect();
+    let mut header = BurstHeader { floor_us: 0, tasks_per_hour_floor: Some(360), ..header(6) };
+    let at = summarise(&header, BurstState::Complete, &figures);
+    assert_eq!((at.span_us, at.tasks_per_hour(), at.throughput_holds()), (Some(60_000_000), Some(360.0), Some(true)));
+    header.tasks_per_hour_floor = Some(361);
+    assert_eq!(summarise(&header, BurstState::Complete, &figures).throughput_holds(), Some(false));
+    // A start that nobody knows leaves the throughput blank, and an unfinished burst has none.
+    figures[3].intended_unix_us = None;
+    assert_eq!(summarise(&header, BurstState::Complete, &figures).throughput_holds(), None);
+    assert_eq!(summarise(&header, BurstState::Interrupted, &figures[..2]).tasks_per_hour(), None);
 }

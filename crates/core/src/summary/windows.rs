@@ -98,8 +98,10 @@ pub struct LaneSummary {
     pub model: String,
     /// Name of the task class.
     pub task: String,
-    /// Latency floor, microseconds.
+    /// Latency floor, microseconds; 0: none.
     pub floor_us: u64,
+    /// Throughput floor of a batch class, right answers per hour.
+    pub tasks_per_hour_floor: Option<u32>,
     /// Hash of prompt, parameters and check.
     pub prompt_hash: String,
     /// Nonce or identical prompts.
@@ -182,6 +184,7 @@ fn lane_summary(groups: ByWindow<'_>) -> Option<LaneSummary> {
         model: header.model,
         task: header.task,
         floor_us: header.floor_us,
+        tasks_per_hour_floor: header.tasks_per_hour_floor,
         prompt_hash: header.prompt_hash,
         prompt_mode: header.prompt_mode,
         simulated: header.simulated,

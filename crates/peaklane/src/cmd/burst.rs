@@ -50,8 +50,8 @@ pub struct BurstArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["base_url", "model"])]
     pub lane: Vec<String>,
 
-    /// Task class of the configuration, more than once for several. Default: all with a latency floor. Example:
-    /// `--task inline-assist`
+    /// Task class of the configuration, more than once for several; a batch class is judged by right answers per hour. Default:
+    /// all with a latency floor. Example: `--task inline-assist`
     #[arg(long, value_name = "NAME")]
     pub task: Vec<String>,
 
@@ -234,7 +234,8 @@ fn override_settings(args: &BurstArgs, chosen: &mut Chosen) {
 
 fn tasks(args: &BurstArgs, config: &Config) -> Result<Vec<Task>, Failure> {
     let mut tasks: Vec<Task> = if args.task.is_empty() {
-        config.tasks.iter().filter(|t| t.judged_by() == TaskKind::Latency).cloned().collect()
+        let latency: Vec<Task> = config.tasks.iter().filter(|t| t.judged_by() == TaskKind::Latency).cloned().collect();
+        if latency.is_empty() { config.tasks.clone() } else { latency }
     } else {
         let named = |name: &String| {
             config.task(name).cloned().ok_or_else(|| {
@@ -246,10 +247,6 @@ fn tasks(args: &BurstArgs, config: &Config) -> Result<Vec<Task>, Failure> {
         args.task.iter().map(named).collect::<Result<_, _>>()?
     };
     for task in &mut tasks {
-        if task.latency_floor().is_none() && args.floor.is_none() {
-            return Err(Failure::usage(format!("`{}` is judged by tasks per hour, a burst by its floor", task.name))
-                .with_hint("name a task class with a `floor`, or give `--floor 25s`"));
-        }
         task.floor = args.floor.or(task.floor);
         args.ad_hoc.adjust(task);
         if let Some(text) = &args.expect {
@@ -258,9 +255,8 @@ fn tasks(args: &BurstArgs, config: &Config) -> Result<Vec<Task>, Failure> {
         task.accept_budget_stop |= args.accept_budget_stop;
     }
     if tasks.is_empty() {
-        return Err(Failure::usage("the configuration has no task class with a latency floor").with_hint(
-            "add a [[task]] with `floor = \"25s\"`, or name a task class with `--task` and give `--floor`",
-        ));
+        return Err(Failure::usage("the configuration has no task class")
+            .with_hint("add a [[task]] with `floor = \"25s\"` or with `tasks_per_hour = 60`"));
     }
     Ok(tasks)
 }
@@ -323,7 +319,8 @@ fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<La
         cap: chosen.config.retry.backoff_cap.as_duration(),
         ..RetryPolicy::default()
     };
-    let floor_us = task.floor.or(task.latency_floor()).map_or(0, Micros::as_us);
+    let batch = task.judged_by() == TaskKind::Batch && args.floor.is_none();
+    let floor_us = if batch { 0 } else { task.floor.or(task.latency_floor()).map_or(0, Micros::as_us) };
     let stream = !args.ad_hoc.no_stream;
     chosen
         .lanes
@@ -341,6 +338,7 @@ fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<La
                 base_url: shown_base(&lane.base_url),
                 task: task.name.clone(),
                 floor_us,
+                tasks_per_hour_floor: task.tasks_per_hour.filter(|_| batch),
                 attempts: burst.attempts,
                 concurrency: burst.concurrency,
                 spacing_us: burst.spacing.as_us(),
@@ -393,7 +391,7 @@ fn print(fired: &[Fired], globals: &Globals) -> Result<(), Failure> {
             summary,
             end: Some(&f.end),
             warmup: f.warmup.first(),
-            handshake_us: f.handshake.map(|h| [h.dns_us, h.connect_us, h.tls_us].into_iter().flatten().sum()),
+            handshake_us: f.handshake_us,
             findings: f.end.finding.iter().cloned().collect(),
         })
         .collect();

@@ -155,7 +155,7 @@ async fn measure(lanes: &DemoLanes, seed: u64, globals: &Globals) -> Result<Vec<
             let fired = fire_all(&shots, LaneOrder::Interleaved, &recorder, &lag, &stop, |_, _| {}).await?;
             let fired: Vec<Fired> = fired.into_iter().flatten().map(decompressed).collect();
             if !globals.progress && !globals.quiet {
-                let counts: Vec<String> = fired.iter().map(|f| count(f)).collect();
+                let counts: Vec<String> = fired.iter().map(count).collect();
                 out::note(globals, &format!("{date} {window}  {}", counts.join("  ")));
             }
             all.extend(fired);
@@ -216,6 +216,7 @@ fn shot(lane: &DemoLane, date: &str, window: &str, seed: u64, lag: &Arc<LagProbe
         started_unix_us,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         simulated: true,
+        tasks_per_hour_floor: None,
     };
     let limit = real(TOTAL_LIMIT);
     let plan = BurstPlan {

@@ -152,6 +152,12 @@ pub fn choose(ad_hoc: &AdHoc, names: &[String], globals: &Globals) -> Result<Cho
         if let Some(variable) = &ad_hoc.api_key_env {
             (lane.key_env, lane.key_file) = (Some(variable.clone()), None);
         }
+        if ad_hoc.plain_sampling {
+            (lane.send_temperature, lane.send_seed) = (false, false);
+        }
+        if let Some(file) = &ad_hoc.ca_file {
+            lane.ca_file = Some(file.to_string_lossy().into_owned());
+        }
     }
     let lanes = if names.is_empty() {
         config.lanes.clone()

@@ -30,7 +30,8 @@ fn a_store_of_a_newer_format_is_told_and_left_as_it_is() {
     write_store(&path, &collapsing_lane()[..1]);
     // SQLite keeps the format number, big end first, at byte 60 of the file ("user version")
     let mut bytes = fs::read(&path).unwrap();
-    assert_eq!(bytes[60..64], 1_u32.to_be_bytes(), "the number stands where the file format of SQLite says");
+    let format = u32::try_from(peaklane_store::FORMAT).unwrap();
+    assert_eq!(bytes[60..64], format.to_be_bytes(), "the number stands where the file format of SQLite says");
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     refused(sandbox.run(["summary", "--store", "new.db"]), 2, &["has format 77", "or a newer one"]);

@@ -12,7 +12,7 @@ use super::line::{Line, split};
 pub const CSV_FORMAT: &str = "v1";
 
 /// Columns that say what the burst was: the same in all rows of a burst.
-pub(super) const HEADER_COLUMNS: [&str; 25] = [
+pub(super) const HEADER_COLUMNS: [&str; 26] = [
     "burst_id",
     "run",
     "lane",
@@ -38,6 +38,7 @@ pub(super) const HEADER_COLUMNS: [&str; 25] = [
     "started_unix_us",
     "tool_version",
     "simulated",
+    "tasks_per_hour_floor",
 ];
 
 /// Columns that say how the attempt went.
@@ -77,10 +78,11 @@ pub(super) const ATTEMPT_COLUMNS: [&str; 32] = [
 ];
 
 /// All columns in the order in which they are written: version first, format last.
-pub const COLUMNS: [&str; 58] = all_columns();
+pub const COLUMNS: [&str; 59] = all_columns();
 
 /// Columns that a file may lack when it is read: their fields may be empty anyway, or no summary needs them.
-pub const OPTIONAL_COLUMNS: [&str; 30] = [
+pub const OPTIONAL_COLUMNS: [&str; 31] = [
+    "tasks_per_hour_floor",
     "concurrency",
     "date",
     "window",
@@ -113,9 +115,9 @@ pub const OPTIONAL_COLUMNS: [&str; 30] = [
     "check_note",
 ];
 
-const fn all_columns() -> [&'static str; 58] {
+const fn all_columns() -> [&'static str; 59] {
     // `tool_version` is a header column too, but stands first; everything else keeps the order of the lists.
-    let mut all = [""; 58];
+    let mut all = [""; 59];
     all[0] = "tool_version";
     let mut to = 1;
     let mut from = 0;
@@ -204,6 +206,7 @@ pub(super) fn row(line: &mut Line, h: &BurstHeader, a: &AttemptRecord) {
     line.number(h.spacing_us).text(h.prompt_mode.name()).text(h.connections.name()).number(h.stream);
     line.number(h.max_retries).number(h.total_timeout_us).number(h.seed).text(&h.prompt_hash);
     line.words(&h.date).words(&h.window).words(&h.zone).number(h.started_unix_us).number(h.simulated);
+    line.maybe(h.tasks_per_hour_floor);
 
     let (usage, hands, last) = (a.usage(), a.handshake(), a.last());
     line.number(a.index).number(a.warmup).number(a.intended_unix_us).number(a.skew_us);
@@ -267,6 +270,7 @@ mod tests {
             started_unix_us: -5,
             tool_version: "0.1.0".into(),
             simulated: false,
+            tasks_per_hour_floor: None,
         };
         let attempt = AttemptRecord {
             index: 4,
@@ -287,8 +291,8 @@ mod tests {
         row(&mut line, &header, &attempt);
         assert_eq!(
             line.finish(),
-            "0.1.0,id,run,lane,paid-hosted,chat,m,u,t,1,1,,0,nonce,before,true,0,2,3,h,,,,-5,false,4,false,6,7,failed,\
-             unreachable,8,,,0,,,,,,,,,,,,,,,,,,,,v1"
+            "0.1.0,id,run,lane,paid-hosted,chat,m,u,t,1,1,,0,nonce,before,true,0,2,3,h,,,,-5,false,,4,false,6,7,failed,\
+             unreachable,8,,,0,,,,,,,,,,,,,,,,,,,,,,,v1"
         );
     }
 }

@@ -273,11 +273,13 @@ impl Row<'_> {
             started_unix_us: self.number("started_unix_us")?,
             tool_version: self.text("tool_version"),
             simulated: self.truth("simulated")?,
+            tasks_per_hour_floor: self.maybe("tasks_per_hour_floor")?,
         })
     }
 
     fn figures(&self) -> Result<AttemptFigures, String> {
         Ok(AttemptFigures {
+            intended_unix_us: self.maybe("intended_unix_us")?,
             latency_us: self.number("latency_us")?,
             verdict: self.word("verdict", verdict)?,
             outcome: self.word("outcome", |t| t.parse().ok())?,

@@ -29,7 +29,8 @@ pub(crate) const ATTEMPT_COLUMNS: [&str; 18] = [
 ];
 
 /// What a summary needs.
-pub(crate) const FIGURE_COLUMNS: [&str; 9] = [
+pub(crate) const FIGURE_COLUMNS: [&str; 10] = [
+    "intended_unix_us",
     "latency_us",
     "verdict",
     "outcome",
@@ -89,6 +90,7 @@ pub(crate) fn attempt_of(row: &Row<'_>) -> rusqlite::Result<AttemptRecord> {
 pub(crate) fn figures_of(row: &Row<'_>) -> rusqlite::Result<AttemptFigures> {
     let mut take = Take::new(row, 0);
     Ok(AttemptFigures {
+        intended_unix_us: take.value()?,
         latency_us: take.value()?,
         verdict: take.word(verdict)?,
         outcome: take.parsed()?,

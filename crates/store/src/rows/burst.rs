@@ -6,7 +6,7 @@ use rusqlite::Row;
 use super::{Put, Take, connections, prompt_mode, state};
 
 /// What is known at the begin.
-pub(crate) const BURST_COLUMNS: [&str; 25] = [
+pub(crate) const BURST_COLUMNS: [&str; 26] = [
     "id",
     "run",
     "lane",
@@ -32,6 +32,7 @@ pub(crate) const BURST_COLUMNS: [&str; 25] = [
     "started_unix_us",
     "tool_version",
     "simulated",
+    "tasks_per_hour_floor",
 ];
 
 /// What is known at the end.
@@ -54,7 +55,7 @@ pub(crate) fn put_burst(put: &mut Put<'_, '_>, h: &BurstHeader) -> rusqlite::Res
     put.value(h.concurrency)?.number(h.spacing_us)?.value(h.prompt_mode.name())?.value(h.connections.name())?;
     put.value(h.stream)?.value(h.max_retries)?.number(h.total_timeout_us)?.value(h.seed.to_string())?;
     put.value(&h.prompt_hash)?.value(&h.date)?.value(&h.window)?.value(&h.zone)?.value(h.started_unix_us)?;
-    put.value(&h.tool_version)?.value(h.simulated)?;
+    put.value(&h.tool_version)?.value(h.simulated)?.value(h.tasks_per_hour_floor)?;
     Ok(())
 }
 
@@ -87,6 +88,7 @@ pub(crate) fn burst_of(row: &Row<'_>, from: usize) -> rusqlite::Result<BurstHead
         started_unix_us: take.value()?,
         tool_version: take.value()?,
         simulated: take.value()?,
+        tasks_per_hour_floor: take.value()?,
     })
 }
 

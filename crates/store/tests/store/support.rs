@@ -36,6 +36,7 @@ pub(crate) fn header(id: &str) -> BurstHeader {
         started_unix_us: 1_796_050_800_000_000,
         tool_version: "0.1.0".to_owned(),
         simulated: false,
+        tasks_per_hour_floor: None,
     }
 }
 
