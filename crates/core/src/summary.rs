@@ -7,6 +7,7 @@ mod windows;
 use serde::Serialize;
 
 pub use self::json::{BurstJson, Ms, TokensJson};
+pub use self::reduce::Reduction;
 pub use self::windows::{BurstData, DayCount, LaneSummary, WindowSummary, lane_summaries};
 pub(crate) use self::windows::{window_order, worst_of};
 use crate::burst::{AttemptFigures, BurstHeader, BurstState};
@@ -118,7 +119,14 @@ impl BurstSummary {
 ///
 /// A complete burst with a configuration finding comes back as [`BurstState::Void`].
 pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigures]) -> BurstSummary {
-    let reduced = reduce::reduce(figures, header.floor_us.max(header.total_timeout_us));
+    let mut reduction = Reduction::default();
+    figures.iter().for_each(|f| reduction.add(f));
+    summarise_reduction(header, state, reduction)
+}
+
+/// [`summarise`] for attempts that were taken in one by one.
+pub fn summarise_reduction(header: &BurstHeader, state: BurstState, reduction: Reduction) -> BurstSummary {
+    let reduced = reduction.reduced(header.floor_us.max(header.total_timeout_us));
     let state = match state {
         BurstState::Complete if reduced.findings > 0 => BurstState::Void,
         other => other,
@@ -140,7 +148,7 @@ pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigu
         retries: reduced.retries,
         misses: reduced.misses,
         findings: reduced.findings,
-        span_us: span(figures),
+        span_us: reduced.span_us,
         prompt_tokens: reduced.prompt_tokens,
         cached_tokens: reduced.cached_tokens,
         completion_tokens: reduced.completion_tokens,
@@ -150,18 +158,6 @@ pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigu
 }
 
 const HOUR_US: u64 = 3_600_000_000;
-
-/// From the first intended start to the last end; `None` when any start is unknown.
-fn span(figures: &[AttemptFigures]) -> Option<u64> {
-    let mut first = i64::MAX;
-    let mut last = i64::MIN;
-    for attempt in figures {
-        let start = attempt.intended_unix_us?;
-        first = first.min(start);
-        last = last.max(start.saturating_add_unsigned(attempt.latency_us));
-    }
-    u64::try_from(last.checked_sub(first)?).ok()
-}
 
 #[cfg(test)]
 mod tests;

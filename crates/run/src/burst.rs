@@ -10,6 +10,7 @@ use peaklane_core::burst::{AttemptFigures, BurstEnd, BurstHeader, BurstState, Co
 use peaklane_core::check::{AttemptEnd, Check, judge_attempt};
 use peaklane_core::outcome::Outcome;
 use peaklane_core::record::TryRecord;
+use peaklane_core::summary::{BurstSummary, Reduction, summarise_reduction};
 use peaklane_wire::client::{Client, Limits, Target};
 use peaklane_wire::lag::LagProbe;
 use peaklane_wire::request::{Ask, BodyTemplate};
@@ -25,6 +26,8 @@ use crate::recorder::{RecordError, Recorder};
 
 /// Attempts that may be released together without a bound on concurrency: each one holds a connection.
 pub const MAX_TOGETHER: u32 = 1_024;
+/// Attempts whose figures are handed back one by one. Larger bursts are reduced as they go, so that memory stays flat.
+pub const KEPT_FIGURES: u32 = 10_000;
 /// From "everything is prepared" to the intended release: time for the last task to reach its mark.
 const LEAD: Duration = Duration::from_millis(20);
 /// The timer has a grain of 1 ms and rounds up. The last stretch before a release is waited out by yielding.
@@ -76,7 +79,10 @@ pub struct Fired {
     pub header: BurstHeader,
     /// How it ended.
     pub end: BurstEnd,
-    /// Figures of the attempts, in order of their number.
+    /// The numbers of the burst.
+    pub summary: BurstSummary,
+    /// Figures of the attempts, in order of their number; empty for a burst of more than [`KEPT_FIGURES`], whose attempts
+    /// are on record.
     pub figures: Vec<AttemptFigures>,
     /// The warm-up attempts.
     pub warmup: Vec<AttemptRecord>,
@@ -192,11 +198,14 @@ pub async fn fire(
             };
             let figures = AttemptFigures::from(&record);
             tally.bytes += bytes_of(&record);
-            tally.skews.push(record.skew_us);
+            tally.skews.push(u32::try_from(record.skew_us).unwrap_or(u32::MAX));
+            tally.reduction.add(&figures);
             if record.verdict == Verdict::ConfigFinding && finding.is_none() {
                 finding.clone_from(&record.finding);
             }
-            tally.figures.push((record.index, figures));
+            if plan.header.attempts <= KEPT_FIGURES {
+                tally.figures.push((record.index, figures));
+            }
             let kept = recorder.attempt(recording, &plan.header, record).await;
             if let Err(error) = kept {
                 shared.given_up.store(true, Ordering::Relaxed);
@@ -211,12 +220,13 @@ pub async fn fire(
     tally.skews.sort_unstable();
     let state = if finding.is_some() {
         BurstState::Void
-    } else if tally.figures.len() as u64 == u64::from(plan.header.attempts) {
+    } else if tally.reduction.made() == plan.header.attempts {
         BurstState::Complete
     } else {
         BurstState::Interrupted
     };
-    let skew_us = [rank(&tally.skews, 50), rank(&tally.skews, 99), tally.skews.last().copied().unwrap_or(0)];
+    let skew = |percent| rank(&tally.skews, percent).into();
+    let skew_us: [u64; 3] = [skew(50), skew(99), skew(100)];
     let end = BurstEnd {
         state,
         duration_us: begun.elapsed().as_micros() as u64,
@@ -229,6 +239,7 @@ pub async fn fire(
     recorder.end(recording, &end).await?;
     Ok(Fired {
         header: plan.header.clone(),
+        summary: summarise_reduction(&plan.header, end.state, tally.reduction),
         end,
         figures: tally.figures.into_iter().map(|(_, f)| f).collect(),
         warmup: tally.warmup,
@@ -239,9 +250,10 @@ pub async fn fire(
 
 #[derive(Default)]
 struct Tally {
+    reduction: Reduction,
     figures: Vec<(u32, AttemptFigures)>,
     warmup: Vec<AttemptRecord>,
-    skews: Vec<u64>,
+    skews: Vec<u32>,
     bytes: u64,
 }
 
@@ -250,9 +262,9 @@ fn bytes_of(record: &AttemptRecord) -> u64 {
 }
 
 /// Nearest rank of ascending values; 0 without any.
-fn rank(sorted: &[u64], percent: usize) -> u64 {
+fn rank<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
     let at = (sorted.len() * percent).div_ceil(100).max(1) - 1;
-    sorted.get(at).copied().unwrap_or(0)
+    sorted.get(at).copied().unwrap_or_default()
 }
 
 impl Shared {

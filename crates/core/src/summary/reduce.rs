@@ -18,6 +18,7 @@ pub(super) struct Reduced {
     pub(super) latency: Ranked,
     pub(super) ttft: Option<Ranked>,
     pub(super) first_answer: Option<Ranked>,
+    pub(super) span_us: Option<u64>,
     pub(super) prompt_tokens: Option<u64>,
     pub(super) cached_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
@@ -46,10 +47,30 @@ impl Ranked {
     }
 }
 
+/// Times that take four bytes each as long as they are below 71 minutes: a burst may have a hundred thousand.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    small_us: Vec<u32>,
+    large_us: Vec<u64>,
+}
+
+impl Times {
+    fn push(&mut self, us: u64) {
+        match u32::try_from(us) {
+            Ok(us) => self.small_us.push(us),
+            Err(_) => self.large_us.push(us),
+        }
+    }
+
+    fn into_vec(self) -> Vec<u64> {
+        self.small_us.into_iter().map(u64::from).chain(self.large_us).collect()
+    }
+}
+
 /// Times of one moment over all attempts that count.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Moments {
-    seen_us: Vec<u64>,
+    seen: Times,
     never: u64,
     /// A whole answer without this moment: nobody took it, so it is unknown and not infinite.
     unknown: bool,
@@ -58,14 +79,14 @@ struct Moments {
 impl Moments {
     fn add(&mut self, at_us: Option<u64>, finished: bool) {
         match at_us {
-            Some(us) => self.seen_us.push(us),
+            Some(us) => self.seen.push(us),
             None if finished => self.unknown = true,
             None => self.never += 1,
         }
     }
 
     fn ranked(self, at_least_us: u64) -> Option<Ranked> {
-        (!self.unknown).then(|| Ranked::new(self.seen_us, self.never, at_least_us))
+        (!self.unknown).then(|| Ranked::new(self.seen.into_vec(), self.never, at_least_us))
     }
 }
 
@@ -73,48 +94,91 @@ impl Moments {
 const TOO_SLOW: usize = Outcome::ALL.len();
 const WRONG_ANSWER: usize = TOO_SLOW + 1;
 
-/// Reduces attempts. `at_least_us`: what an unfinished attempt exceeds at least (floor, total limit).
-pub(super) fn reduce<'a>(figures: impl IntoIterator<Item = &'a AttemptFigures>, at_least_us: u64) -> Reduced {
-    let (mut made, mut passed, mut findings, mut retried, mut retries) = (0_u32, 0_u32, 0_u32, 0_u32, 0_u32);
-    let mut missed = [0_u32; WRONG_ANSWER + 1];
-    let (mut finished, mut ttft, mut first_answer) = (Moments::default(), Moments::default(), Moments::default());
-    let (mut prompt, mut cached, mut completion) = (None, None, None);
-    for f in figures {
-        made += 1;
-        retried += u32::from(f.retries > 0);
-        retries = retries.saturating_add(f.retries);
-        add(&mut prompt, f.prompt_tokens);
-        add(&mut cached, f.cached_tokens);
-        add(&mut completion, f.completion_tokens);
+/// Counts and times of attempts, taken in one by one as they end; some 12 bytes are kept of each.
+#[derive(Clone, Debug, Default)]
+pub struct Reduction {
+    made: u32,
+    passed: u32,
+    findings: u32,
+    retried: u32,
+    retries: u32,
+    missed: [u32; WRONG_ANSWER + 1],
+    finished: Moments,
+    ttft: Moments,
+    first_answer: Moments,
+    prompt: Option<u64>,
+    cached: Option<u64>,
+    completion: Option<u64>,
+    /// First intended start and last end, microseconds since the Unix epoch.
+    span: Option<(i64, i64)>,
+    start_unknown: bool,
+}
+
+impl Reduction {
+    /// Takes in one attempt; the order does not matter. Warm-up attempts are not among them.
+    pub fn add(&mut self, f: &AttemptFigures) {
+        self.made += 1;
+        self.retried += u32::from(f.retries > 0);
+        self.retries = self.retries.saturating_add(f.retries);
+        add(&mut self.prompt, f.prompt_tokens);
+        add(&mut self.cached, f.cached_tokens);
+        add(&mut self.completion, f.completion_tokens);
+        match f.intended_unix_us {
+            Some(start) => {
+                let end = start.saturating_add_unsigned(f.latency_us);
+                let (first, last) = self.span.unwrap_or((start, end));
+                self.span = Some((first.min(start), last.max(end)));
+            }
+            None => self.start_unknown = true,
+        }
         match f.verdict {
             Verdict::ConfigFinding => {
                 // Counts neither way, so it has no rank among the latencies either.
-                findings += 1;
-                continue;
+                self.findings += 1;
+                return;
             }
-            Verdict::Pass => passed += 1,
-            Verdict::TooSlow => missed[TOO_SLOW] += 1,
-            Verdict::WrongAnswer => missed[WRONG_ANSWER] += 1,
-            Verdict::Failed => missed[f.outcome as usize] += 1,
+            Verdict::Pass => self.passed += 1,
+            Verdict::TooSlow => self.missed[TOO_SLOW] += 1,
+            Verdict::WrongAnswer => self.missed[WRONG_ANSWER] += 1,
+            Verdict::Failed => self.missed[f.outcome as usize] += 1,
         }
-        finished.add(f.verdict.finished().then_some(f.latency_us), false);
-        ttft.add(f.ttft_us, f.verdict.finished());
-        first_answer.add(f.first_answer_us, f.verdict.finished());
+        self.finished.add(f.verdict.finished().then_some(f.latency_us), false);
+        self.ttft.add(f.ttft_us, f.verdict.finished());
+        self.first_answer.add(f.first_answer_us, f.verdict.finished());
     }
-    Reduced {
-        made,
-        passed,
-        findings,
-        retried,
-        retries,
-        misses: named(&missed),
-        latency: Ranked::new(finished.seen_us, finished.never, at_least_us),
-        ttft: ttft.ranked(at_least_us),
-        first_answer: first_answer.ranked(at_least_us),
-        prompt_tokens: prompt,
-        cached_tokens: cached,
-        completion_tokens: completion,
+
+    /// Attempts taken in.
+    pub fn made(&self) -> u32 {
+        self.made
     }
+
+    pub(super) fn reduced(self, at_least_us: u64) -> Reduced {
+        Reduced {
+            made: self.made,
+            passed: self.passed,
+            findings: self.findings,
+            retried: self.retried,
+            retries: self.retries,
+            misses: named(&self.missed),
+            latency: Ranked::new(self.finished.seen.into_vec(), self.finished.never, at_least_us),
+            ttft: self.ttft.ranked(at_least_us),
+            first_answer: self.first_answer.ranked(at_least_us),
+            span_us: self
+                .span
+                .filter(|_| !self.start_unknown)
+                .and_then(|(first, last)| u64::try_from(last.checked_sub(first)?).ok()),
+            prompt_tokens: self.prompt,
+            cached_tokens: self.cached,
+            completion_tokens: self.completion,
+        }
+    }
+}
+
+/// Reduces attempts. `at_least_us`: what an unfinished attempt exceeds at least (floor, total limit).
+pub(super) fn reduce<'a>(figures: impl IntoIterator<Item = &'a AttemptFigures>, at_least_us: u64) -> Reduced {
+    let mut reduction = Reduction::default();
+    figures.into_iter().for_each(|f| reduction.add(f));
+    reduction.reduced(at_least_us)
 }
 
 /// Adds what was reported; a count that nobody reports stays unknown.

@@ -9,7 +9,6 @@ use peaklane_core::burst::{BurstHeader, Connections, PromptMode};
 use peaklane_core::check::Check;
 use peaklane_core::config::{Config, Lane, LaneOrder, Micros, Task, TaskKind};
 use peaklane_core::rules::Thresholds;
-use peaklane_core::summary::{BurstSummary, summarise};
 use peaklane_report::burst::{self as render, BurstView};
 use peaklane_run::burst::{BurstPlan, Fired, MAX_TOGETHER, Stop};
 use peaklane_run::clock::{compact_utc, wall_us};
@@ -281,16 +280,26 @@ fn raise_file_limit(chosen: &Chosen) -> Result<(), Failure> {
     let needed = at_once * lanes + 64;
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
+        grow_file_table(needed);
         return Ok(());
     }
     limit.current = limit.maximum.map(|hard| needed.min(hard)).or(Some(needed));
     if limit.current.is_some_and(|current| current >= needed) && setrlimit(Resource::Nofile, limit).is_ok() {
+        grow_file_table(needed);
         return Ok(());
     }
     Err(Failure::usage(format!(
         "{at_once} connections at once need {needed} open files, more than this process may have"
     ))
     .with_hint("lower `--concurrency`, or raise the limit: ulimit -n"))
+}
+
+/// Makes Linux enlarge this process's table of open files now. It would do so at 256, 512, ... descriptors in the middle
+/// of the burst, and with several threads the one that opens a connection stands still for milliseconds meanwhile.
+fn grow_file_table(needed: u64) {
+    let highest = i32::try_from(needed).unwrap_or(i32::MAX);
+    // Only the growth is wanted; where it fails the burst is as it would have been.
+    let _ = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), highest - 1);
 }
 
 /// The first signal asks the bursts to stop, the second one ends the program.
@@ -383,12 +392,10 @@ fn local_date(zone: Option<&str>) -> String {
 
 fn print(fired: &[Fired], globals: &Globals) -> Result<(), Failure> {
     let thresholds = Thresholds::default();
-    let summaries: Vec<BurstSummary> = fired.iter().map(|f| summarise(&f.header, f.end.state, &f.figures)).collect();
     let views: Vec<BurstView<'_>> = fired
         .iter()
-        .zip(&summaries)
-        .map(|(f, summary)| BurstView {
-            summary,
+        .map(|f| BurstView {
+            summary: &f.summary,
             end: Some(&f.end),
             warmup: f.warmup.first(),
             handshake_us: f.handshake_us,

@@ -261,6 +261,7 @@ fn decompressed(mut fired: Fired) -> Fired {
         a.first_answer_us = a.first_answer_us.map(longer);
     };
     fired.warmup.iter_mut().for_each(stretch);
+    fired.summary = summarise(&fired.header, fired.end.state, &fired.figures);
     fired
 }
 
@@ -302,10 +303,8 @@ fn as_json(
     page: Option<&Path>,
 ) -> Result<Value, Failure> {
     let broken = |e: serde_json::Error| Failure::of(Exit::Unmeasured, &e, None);
-    let bursts: Vec<Value> = fired
-        .iter()
-        .map(|f| serde_json::to_value(summarise(&f.header, f.end.state, &f.figures).json()).map_err(broken))
-        .collect::<Result<_, _>>()?;
+    let bursts: Vec<Value> =
+        fired.iter().map(|f| serde_json::to_value(f.summary.json()).map_err(broken)).collect::<Result<_, _>>()?;
     let findings: Vec<Value> = views
         .iter()
         .map(|v| json!({"lane": v.summary.lane, "kind": v.summary.kind, "finding": finding(v, choice.thresholds)}))
