@@ -11,3 +11,4 @@ mod schema;
 mod store;
 mod summary;
 mod support;
+mod truths;
