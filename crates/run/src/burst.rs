@@ -30,6 +30,14 @@ pub const MAX_TOGETHER: u32 = 1_024;
 pub const KEPT_FIGURES: u32 = 10_000;
 /// From "everything is prepared" to the intended release: time for the last task to reach its mark.
 const LEAD: Duration = Duration::from_millis(20);
+/// The same after many connections were opened at once: the accepting side needs time to come to rest, and a request sent
+/// before that would measure its backlog of handshakes.
+const SETTLE: Duration = Duration::from_millis(100);
+/// From how many connections on.
+const SETTLE_FROM: u32 = 64;
+/// Between the first attempts of the slots of a closed loop. Let go at one instant they would stay a wave that arrives all at
+/// once, again and again; a burst that is meant to arrive at once has no `concurrency`.
+const RAMP: Duration = Duration::from_micros(50);
 /// The timer has a grain of 1 ms and rounds up. The last stretch before a release is waited out by yielding.
 const FINE_STRETCH: Duration = Duration::from_millis(3);
 /// Most yields of that stretch; on a paused clock (tests) yielding never gets anywhere, so the timer takes over.
@@ -307,15 +315,16 @@ impl Shared {
     /// Starts the workers. The channel ends when all attempts are made.
     fn release(self: &Arc<Self>) -> Running {
         let (sender, receiver) = tokio::sync::mpsc::channel(64);
-        let zero = Instant::now() + LEAD;
+        let opened = self.plan.header.connections == Connections::Before && self.workers() >= SETTLE_FROM;
+        let zero = Instant::now() + if opened { SETTLE } else { LEAD };
         let spacing = Duration::from_micros(self.plan.header.spacing_us);
         let closed_loop = self.plan.header.concurrency.is_some() && spacing.is_zero();
         let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..self.workers() {
+        for slot in 0..self.workers() {
             let shared = Arc::clone(self);
             let sender = sender.clone();
             tasks.spawn(async move {
-                let mut freed = zero;
+                let mut freed = zero + if closed_loop { RAMP.saturating_mul(slot) } else { Duration::ZERO };
                 loop {
                     let index = shared.next.fetch_add(1, Ordering::Relaxed);
                     if index >= shared.plan.header.attempts || shared.given_up.load(Ordering::Relaxed) {
