@@ -1,0 +1,13 @@
+//! The real binary measuring real sockets: what a user gets from `try`, `burst`, `summary` and `demo`, seen from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod bursts;
+mod cases;
+mod demo;
+mod disk;
+mod fates;
+mod prompts;
+mod real_server;
+mod stopped;
+mod support;
