@@ -157,7 +157,7 @@ fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for (index, w) in view.summary.windows.iter().enumerate() {
         if w.window.is_none() {
-            rows.extend(w.days.iter().map(|day| by_hand(w, day)));
+            rows.extend(w.days.iter().map(by_hand));
             continue;
         }
         let (is_peak, is_worst) = (peak == Some(index), worst == Some(index));
@@ -191,10 +191,9 @@ fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
     rows
 }
 
-/// One burst by hand: where it is the only one of its kind, all figures are its own.
-fn by_hand<'a>(w: &'a WindowSummary, day: &'a DayCount) -> Row<'a> {
+/// One burst by hand, with its own figures.
+fn by_hand(day: &DayCount) -> Row<'_> {
     let counts = day.state == BurstState::Complete;
-    let alone = counts && w.bursts == 1;
     Row {
         label: begin_of(&day.burst).or(day.date.as_deref().map(one_line)).unwrap_or_else(|| one_line(&day.burst)),
         date: day.date.as_deref(),
@@ -205,13 +204,13 @@ fn by_hand<'a>(w: &'a WindowSummary, day: &'a DayCount) -> Row<'a> {
         passed: day.passed,
         n: if counts { day.n } else { 0 },
         interval: PassRate::new(day.passed, day.n).filter(|_| counts).map(|r| wilson(r, Confidence::P95).pair()),
-        p50: w.p50.filter(|_| alone),
+        p50: day.p50.filter(|_| counts),
         p90: day.p90,
-        ttft: w.ttft_p50.filter(|_| alone),
-        first_answer: w.first_answer_p50.filter(|_| alone),
+        ttft: day.ttft_p50.filter(|_| counts),
+        first_answer: day.first_answer_p50.filter(|_| counts),
         retried: day.retried,
-        retries: alone.then_some(w.retries),
-        misses: alone.then_some(w.misses.as_slice()),
+        retries: counts.then_some(day.retries),
+        misses: counts.then_some(day.misses.as_slice()),
         note: if counts { String::new() } else { format!("{}, not counted", day.state.name()) },
     }
 }

@@ -21,6 +21,9 @@ pub struct RetryPolicy {
     pub base: Duration,
     /// Longest back-off of our own.
     pub cap: Duration,
+    /// Spread waits at random, so that eight refused attempts do not come back as one. Without it a back-off is its whole
+    /// length and a wait that a server asks for is kept to the millisecond.
+    pub jitter: bool,
     /// Longest wait that a server may ask for; beyond it the attempt ends with the failure at hand.
     pub longest_wait: Duration,
 }
@@ -32,6 +35,7 @@ impl Default for RetryPolicy {
             max_retries: 0,
             base: Duration::from_millis(500),
             cap: Duration::from_secs(8),
+            jitter: true,
             longest_wait: Duration::from_secs(60),
         }
     }
@@ -43,16 +47,17 @@ impl RetryPolicy {
         if retry > self.max_retries || !record.outcome.retryable() {
             return None;
         }
-        let dice = dice.clamp(0.0, 1.0);
         match record.retry_after_ms {
             Some(ms) => {
                 let asked = Duration::from_millis(ms);
                 // Up to a tenth of the base on top, so that eight refused attempts do not come back as one.
-                (asked <= self.longest_wait).then(|| asked + self.base.mul_f64(dice / 10.0))
+                let spread = if self.jitter { dice.clamp(0.0, 1.0) } else { 0.0 };
+                (asked <= self.longest_wait).then(|| asked + self.base.mul_f64(spread / 10.0))
             }
             None => {
                 let grown = self.base.saturating_mul(1 << (retry - 1).min(16)).min(self.cap);
-                Some(grown.mul_f64(0.5 + dice / 2.0))
+                let spread = if self.jitter { dice.clamp(0.0, 1.0) } else { 1.0 };
+                Some(grown.mul_f64(0.5 + spread / 2.0))
             }
         }
     }
@@ -119,6 +124,7 @@ mod tests {
         max_retries: 3,
         base: Duration::from_millis(400),
         cap: Duration::from_secs(1),
+        jitter: true,
         longest_wait: Duration::from_secs(60),
     };
 
@@ -130,6 +136,14 @@ mod tests {
         };
         assert_eq!(waits(0.0), [200, 400, 500]);
         assert_eq!(waits(1.0), [400, 800, 1000]);
+    }
+
+    #[test]
+    fn without_jitter_waits_are_whole_and_exact() {
+        let policy = RetryPolicy { jitter: false, ..POLICY };
+        let wait = |outcome, after| policy.wait(&record(outcome, after), 1, 0.3);
+        assert_eq!(wait(Outcome::ServerError, None), Some(Duration::from_millis(400)));
+        assert_eq!(wait(Outcome::RateLimited, Some(700)), Some(Duration::from_millis(700)));
     }
 
     #[test]

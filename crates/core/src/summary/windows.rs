@@ -35,8 +35,18 @@ pub struct DayCount {
     pub n: u32,
     /// Attempts with at least one retry.
     pub retried: u32,
+    /// All retries.
+    pub retries: u32,
+    /// Median latency of this burst.
+    pub p50: Option<Quantile>,
     /// p90 of the latencies of this burst.
     pub p90: Option<Quantile>,
+    /// Median TTFT of this burst.
+    pub ttft_p50: Option<Quantile>,
+    /// Median time to first answer of this burst.
+    pub first_answer_p50: Option<Quantile>,
+    /// Misses by class, most frequent first, then by name.
+    pub misses: Vec<MissCount>,
 }
 
 /// One lane and task class in one window, over all days.
@@ -225,7 +235,12 @@ fn window_summary(name: Option<&str>, mut group: Vec<&BurstData<'_>>) -> WindowS
             passed: one.passed,
             n: one.n,
             retried: one.retried,
+            retries: one.retries,
+            p50: one.p50,
             p90: one.p90,
+            ttft_p50: one.ttft_p50,
+            first_answer_p50: one.first_answer_p50,
+            misses: one.misses,
         });
     }
     // The smallest of the limits is what every unfinished attempt exceeds.

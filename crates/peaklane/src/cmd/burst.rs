@@ -326,6 +326,7 @@ fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<La
         max_retries: chosen.config.retry.max,
         base: chosen.config.retry.backoff_base.as_duration(),
         cap: chosen.config.retry.backoff_cap.as_duration(),
+        jitter: chosen.config.retry.jitter,
         ..RetryPolicy::default()
     };
     let batch = task.judged_by() == TaskKind::Batch && args.floor.is_none();

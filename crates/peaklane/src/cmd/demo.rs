@@ -227,6 +227,7 @@ fn shot(lane: &DemoLane, date: &str, window: &str, seed: u64, lag: &Arc<LagProbe
             max_retries: 2,
             base: real(Duration::from_secs(1)),
             cap: real(Duration::from_secs(8)),
+            jitter: true,
             longest_wait: real(Duration::from_secs(60)),
         },
         check: task.check.clone(),

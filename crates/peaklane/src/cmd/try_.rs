@@ -84,6 +84,7 @@ pub fn run(args: &TryArgs, globals: &Globals) -> Result<Exit, Failure> {
         max_retries: args.retries,
         base: chosen.config.retry.backoff_base.as_duration(),
         cap: chosen.config.retry.backoff_cap.as_duration(),
+        jitter: chosen.config.retry.jitter,
         ..RetryPolicy::default()
     };
     let mut task = Task::inline_assist();

@@ -72,9 +72,9 @@ fn bursts_by_hand_are_one_line_each() {
     let summary = lane("env", Kind::FreeHosted, &[(None, &[&[slow()], &[]])]);
     insta::assert_snapshot!(text(&[(&summary, None)], 100), @r"
     env · free-hosted · inline-assist, floor 25 s
-    begin              pass         95 % interval  p50  worst of 8  TTFT p50  retries
-    2026-11-23 10:00Z   7/8   88 %        53-98 %    -      40.0 s         -      0 %
-    2026-11-24 10:00Z   8/8  100 %       68-100 %    -       9.0 s         -      0 %
+    begin              pass         95 % interval    p50  worst of 8  TTFT p50  retries
+    2026-11-23 10:00Z   7/8   88 %        53-98 %  5.0 s      40.0 s    500 ms      0 %  1 too slow
+    2026-11-24 10:00Z   8/8  100 %       68-100 %  5.0 s       9.0 s    500 ms      0 %
     ");
 }
 
