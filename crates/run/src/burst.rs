@@ -38,6 +38,13 @@ const SETTLE_FROM: u32 = 64;
 /// Between the first attempts of the slots of a closed loop. Let go at one instant they would stay a wave that arrives all at
 /// once, again and again; a burst that is meant to arrive at once has no `concurrency`.
 const RAMP: Duration = Duration::from_micros(50);
+/// Longest pause of a slot of a closed loop between two attempts. Some servers close the connection after each answer and
+/// do not say so beforehand; a request that is sent at that very moment is lost, and the lane would be blamed for a retry.
+const PAUSE: Duration = Duration::from_millis(20);
+/// What part of the last attempt's latency the pause is at most, so that it hardly changes the load ...
+const PAUSE_PART: u32 = 4;
+/// ... and below what there is none: lanes that answer this fast are not language models, and the loop is to run flat out.
+const PAUSE_FROM: Duration = Duration::from_millis(2);
 /// The timer has a grain of 1 ms and rounds up. The last stretch before a release is waited out by yielding.
 const FINE_STRETCH: Duration = Duration::from_millis(3);
 /// Most yields of that stretch; on a paused clock (tests) yielding never gets anywhere, so the timer takes over.
@@ -334,7 +341,7 @@ impl Shared {
                     // when no slot was free then: the wait is part of what a user would feel.
                     let intended = if closed_loop { freed } else { zero + spacing.saturating_mul(index) };
                     let record = shared.attempt(index, false, Some(intended)).await;
-                    freed = Instant::now();
+                    freed = Instant::now() + pause(Duration::from_micros(record.latency_us));
                     if sender.send(record).await.is_err() {
                         return;
                     }
@@ -425,6 +432,12 @@ impl Running {
     async fn recv(&mut self) -> Option<AttemptRecord> {
         self.receiver.recv().await
     }
+}
+
+/// How long a slot of a closed loop rests after an attempt of that latency. It is in no attempt's latency.
+fn pause(latency: Duration) -> Duration {
+    let part = (latency / PAUSE_PART).min(PAUSE);
+    if part < PAUSE_FROM { Duration::ZERO } else { part }
 }
 
 /// Waits until a moment, finer than the timer's grain.

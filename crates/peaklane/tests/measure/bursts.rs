@@ -1,6 +1,9 @@
 //! A burst of the lane that three variables make: eight rows, a summary of the file alone, and other lanes by other values.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
 
 use peaklane_core::burst::BurstState;
 use peaklane_sim::fake::FakeLane;
@@ -99,4 +102,39 @@ fn a_closed_loop_keeps_its_number_in_flight_and_every_attempt_has_one_row() {
     assert_eq!(rows(&csv).len(), 40);
     let (_, attempts) = stored(sandbox.path()).remove(0);
     assert_eq!(attempts.iter().map(|a| a.index).collect::<Vec<_>>(), (0..40).collect::<Vec<_>>());
+}
+
+/// A lane that leaves its connections open by what it says, and closes each right after its answer all the same.
+fn hasty_lane() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut request = [0; 16 << 10];
+                if !stream.read(&mut request).is_ok_and(|n| n > 0) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+                let event =
+                    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"42\"},\"finish_reason\":\"stop\"}]}\n\n";
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+                let done = "data: [DONE]\n\n";
+                let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+                let answer = format!("{head}{}{}0\r\n\r\n", chunk(event), chunk(done));
+                // the client may have left: nothing to tell anybody
+                let _ = stream.write_all(answer.as_bytes());
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_lane_that_closes_its_connections_without_a_word_is_not_blamed_with_retries() {
+    let sandbox = with_lane(&format!("http://127.0.0.1:{}/v1", hasty_lane()), "m");
+    let one = burst(&sandbox, &["-n", "16", "--concurrency", "2"]);
+    assert_eq!((&one["passed"], &one["attempts_with_retry"]), (&json!(16), &json!(0)));
+    let (_, attempts) = stored(sandbox.path()).remove(0);
+    assert!(attempts.iter().all(|attempt| !attempt.handshake().reused), "each needed a connection of its own");
 }
