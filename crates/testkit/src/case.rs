@@ -332,7 +332,7 @@ pub fn stream_cases() -> Vec<Case> {
 }
 
 /// Reads a case; keys that this version does not know are noted and left out where the set is not the project's own.
-fn tolerant(name: &str, text: &str) -> Result<Case, String> {
+pub(crate) fn tolerant(name: &str, text: &str) -> Result<Case, String> {
     let mut text = text.to_owned();
     loop {
         let error = match Case::parse(&text) {

@@ -210,7 +210,7 @@ mod tests {
             ("retry_after_ms", |s| s.retry_after_ms = Some(123_456_789.0)),
         ];
         for (name, text) in data::texts("cases/stream", "json") {
-            let case = Case::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let case = crate::case::tolerant(&name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
             let raw: Value = serde_json::from_str(&text).unwrap_or_default(); // half a surrogate pair is no `Value`
             let said = |name: &str| raw.pointer(&format!("/expected/{}", name.replace('.', "/"))).is_some();
             let right = right_answer(&case.expected);
