@@ -150,7 +150,6 @@ impl Differences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Case;
     use crate::data;
     use serde_json::Value;
 
