@@ -38,8 +38,9 @@ const SETTLE_FROM: u32 = 64;
 /// Between the first attempts of the slots of a closed loop. Let go at one instant they would stay a wave that arrives all at
 /// once, again and again; a burst that is meant to arrive at once has no `concurrency`.
 const RAMP: Duration = Duration::from_micros(50);
-/// Longest pause of a slot of a closed loop between two attempts. Some servers close the connection after each answer and
-/// do not say so beforehand; a request that is sent at that very moment is lost, and the lane would be blamed for a retry.
+/// Longest pause of a slot of a closed loop between two attempts, until it is known whether the lane keeps its connections.
+/// Some servers close them after each answer and do not say so beforehand; a request that is sent at that very moment is
+/// lost, and the lane would be blamed for a retry.
 const PAUSE: Duration = Duration::from_millis(20);
 /// What part of the last attempt's latency the pause is at most, so that it hardly changes the load ...
 const PAUSE_PART: u32 = 4;
@@ -341,7 +342,9 @@ impl Shared {
                     // when no slot was free then: the wait is part of what a user would feel.
                     let intended = if closed_loop { freed } else { zero + spacing.saturating_mul(index) };
                     let record = shared.attempt(index, false, Some(intended)).await;
-                    freed = Instant::now() + pause(Duration::from_micros(record.latency_us));
+                    let known = shared.client.keeps_connections(&shared.lane.target.endpoint).is_some();
+                    let rest = if known { Duration::ZERO } else { pause(Duration::from_micros(record.latency_us)) };
+                    freed = Instant::now() + rest;
                     if sender.send(record).await.is_err() {
                         return;
                     }

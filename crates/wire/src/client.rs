@@ -24,10 +24,12 @@ use crate::reading::{End, Reading};
 const MAX_REDIRECTS: u32 = 5;
 /// How long the rest of a response is waited for, after its outcome is known, so that the connection can be kept.
 const DRAIN: Duration = Duration::from_millis(5);
-/// Longest time that opening a connection may take within a try; the first-byte limit, where shorter, holds too.
+/// Longest time that opening a connection may take within a try; the total limit, where shorter, holds too.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 /// Shortest key that is looked for in the texts of an answer: shorter ones ("none", "EMPTY") are ordinary words.
 const REDACT_FROM: usize = 8;
+/// Shortest begin of a key that is looked for at the end of a text that was cut.
+const REDACT_CUT_FROM: usize = 4;
 
 /// The three limits of one try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +76,18 @@ pub struct Tried {
     pub ended: Instant,
 }
 
+/// Idle connections to one host and port, and what is known of how it treats them.
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Connection>,
+    /// It answers on a connection that was used before; `Some(false)`: it closes them after an answer without saying so.
+    keeps: Option<bool>,
+}
+
 /// The client. Keeps idle connections per host and port.
 pub struct Client {
     dial: Arc<dyn Dial>,
-    idle: Mutex<HashMap<(String, u16, bool), Vec<Connection>>>,
+    pools: Mutex<HashMap<(String, u16, bool), Pool>>,
     lag: Option<Arc<LagProbe>>,
     /// Wall clock, milliseconds since the Unix epoch.
     wall_ms: fn() -> i64,
@@ -100,7 +110,7 @@ struct Exchanged {
 impl Client {
     /// A client on a network. `wall_ms` is the wall clock (Retry-After dates and clock skew need one).
     pub fn new(dial: Arc<dyn Dial>, wall_ms: fn() -> i64) -> Self {
-        Self { dial, idle: Mutex::new(HashMap::new()), lag: None, wall_ms }
+        Self { dial, pools: Mutex::new(HashMap::new()), lag: None, wall_ms }
     }
 
     /// Records the client's own lag with each try.
@@ -122,8 +132,7 @@ impl Client {
 
     /// How many connections to that host and port are open and idle.
     pub fn idle_connections(&self, endpoint: &Endpoint) -> usize {
-        let key = (endpoint.host().to_owned(), endpoint.port(), endpoint.is_tls());
-        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).map_or(0, Vec::len)
+        self.pool(endpoint, |pool| pool.idle.len())
     }
 
     /// One try: one request, redirects followed, nothing repeated.
@@ -148,7 +157,11 @@ impl Client {
             };
             let handshake = *handshake.get_or_insert(this_handshake);
             let request = Outgoing { method: "POST", target, endpoint: &endpoint, body, request_id };
+            let again = connection.used;
             let exchanged = self.exchange(&mut connection, &request, limits, zero).await;
+            if again && exchanged.record.http_status.is_some() {
+                self.pool(&endpoint, |pool| pool.keeps = Some(true));
+            }
             let sent = exchanged.sent;
             let zero = *zero.get_or_insert(sent);
             if connection.reusable() {
@@ -189,9 +202,19 @@ impl Client {
     async fn connection(&self, endpoint: &Endpoint, limits: &Limits) -> Result<(Connection, Handshake), DialError> {
         while let Some(mut connection) = self.unpark(endpoint) {
             // Nothing is sent on a connection that the peer has closed meanwhile: no request to repeat.
-            if poll_fn(|cx| std::task::Poll::Ready(connection.poll_alive(cx))).await {
-                let handshake = Handshake { reused: connection.used, ..connection.handshake };
+            if connection.is_alive().await {
+                // The handshake belongs to the first try on a connection; a later one did not wait for it.
+                let handshake = if connection.used {
+                    Handshake { reused: true, ..Handshake::default() }
+                } else {
+                    connection.handshake
+                };
                 return Ok((connection, handshake));
+            }
+            if connection.used {
+                self.pool(endpoint, |pool| {
+                    pool.keeps.get_or_insert(false);
+                });
             }
         }
         let connection = self.dial(endpoint, limits.total.min(CONNECT_LIMIT)).await?;
@@ -216,15 +239,28 @@ impl Client {
         }
     }
 
-    fn park(&self, endpoint: &Endpoint, connection: Connection) {
+    fn pool<T>(&self, endpoint: &Endpoint, with: impl FnOnce(&mut Pool) -> T) -> T {
         let key = (endpoint.host().to_owned(), endpoint.port(), endpoint.is_tls());
-        let mut idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        idle.entry(key).or_default().push(connection);
+        let mut pools = self.pools.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        with(pools.entry(key).or_default())
+    }
+
+    fn park(&self, endpoint: &Endpoint, connection: Connection) {
+        self.pool(endpoint, |pool| {
+            // A host that closes after each answer would close this one in the moment at which it is used again.
+            if pool.keeps != Some(false) || !connection.used {
+                pool.idle.push(connection);
+            }
+        });
     }
 
     fn unpark(&self, endpoint: &Endpoint) -> Option<Connection> {
-        let key = (endpoint.host().to_owned(), endpoint.port(), endpoint.is_tls());
-        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_mut(&key)?.pop()
+        self.pool(endpoint, |pool| pool.idle.pop())
+    }
+
+    /// Whether the host answers on connections that were used before; `None` while that is not known.
+    pub fn keeps_connections(&self, endpoint: &Endpoint) -> Option<bool> {
+        self.pool(endpoint, |pool| pool.keeps)
     }
 
     async fn exchange(
@@ -247,7 +283,11 @@ impl Client {
         let (sent, write_error) = match written {
             Got::Done(Ok(at)) => (at, None),
             // A server may answer and close before it has read everything (413): look for that answer first.
-            Got::Done(Err(e)) => (Instant::now(), Some(e)),
+            Got::Done(Err(e)) => {
+                // Half a request is on it: nothing may follow.
+                connection.broken = true;
+                (Instant::now(), Some(e))
+            }
             Got::Late => {
                 connection.broken = true;
                 let why = "the request could not be written within the total limit".to_owned();
@@ -336,6 +376,9 @@ impl Client {
         let mut record = reading.finish(end, micros(zero, at));
         record.http_version = Some(connection.version().to_owned());
         record.first_byte_us = first_byte.map(|at| micros(zero, at));
+        if let Some(secret) = connection.proxy_secret() {
+            redact(&mut record, secret);
+        }
         if matches!(end, End::Limit(_)) {
             record.own_lag_us = micros(at, Instant::now());
             record.last_byte_us = Some(micros(zero, arrived));
@@ -450,12 +493,21 @@ fn redact(record: &mut TryRecord, key: &str) {
             *text = text.replace(key, "(key)");
         }
     };
+    // Short texts are cut at a length of their own, which may lie within the key.
+    let clean_cut = |text: &mut String| {
+        clean(text);
+        let end = text.strip_suffix("...").unwrap_or(text);
+        if let Some(n) = (REDACT_CUT_FROM..key.len()).rev().find(|n| end.ends_with(&key[..*n])) {
+            text.truncate(end.len() - n);
+            text.push_str("(key)...");
+        }
+    };
     let texts = [&mut record.message, &mut record.model, &mut record.system_fingerprint, &mut record.request_id];
-    texts.into_iter().flatten().for_each(clean);
-    record.finish_reason.iter_mut().for_each(clean);
+    texts.into_iter().flatten().for_each(clean_cut);
+    record.finish_reason.iter_mut().for_each(clean_cut);
+    record.rate_limits.iter_mut().for_each(|(_, value)| clean_cut(value));
     clean(&mut record.content);
     clean(&mut record.reasoning);
-    record.rate_limits.iter_mut().for_each(|(_, value)| clean(value));
     for call in &mut record.tool_calls {
         clean(&mut call.name);
         clean(&mut call.arguments);

@@ -17,6 +17,10 @@ use crate::h1::{BodyState, Head, Http1, ReadError};
 use crate::h2conn::Http2;
 use crate::io::Dialled;
 
+/// Most of a response that is read for the sake of keeping its connection, bytes: what follows a terminal signal is the
+/// end of its frame, and another connection costs less than more than that.
+const DRAIN_BYTES: usize = 64 << 10;
+
 /// What a guarded wait gave.
 pub(crate) enum Got<T> {
     /// The thing itself.
@@ -112,11 +116,21 @@ impl Connection {
             }
     }
 
-    pub(crate) fn poll_alive(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Has the peer left the idle connection open?
+    pub(crate) async fn is_alive(&mut self) -> bool {
         match &mut self.wire {
-            Wire::One(conn) => conn.poll_alive(cx),
-            Wire::Two(conn) => conn.reusable(),
+            Wire::One(conn) => poll_fn(|cx| Poll::Ready(conn.poll_alive(cx))).await,
+            Wire::Two(conn) => {
+                // Only the connection's own task hears of a close or a GOAWAY: it runs first.
+                tokio::task::yield_now().await;
+                conn.reusable()
+            }
         }
+    }
+
+    /// What must not show in a record: the credentials for a forwarding proxy, which the proxy may echo.
+    pub(crate) fn proxy_secret(&self) -> Option<&str> {
+        self.proxy_authorization.as_deref().map(|value| value.strip_prefix("Basic ").unwrap_or(value))
     }
 
     /// Writes the whole request. Gives the moment of its last byte.
@@ -186,17 +200,19 @@ impl Connection {
         polled.map_ok(|state| state == BodyState::Over)
     }
 
-    /// Reads what is left of a response whose outcome is known, so that the connection can be kept; gives up at `due`.
+    /// Reads what is left of a response whose outcome is known, so that the connection can be kept; gives up at `due`,
+    /// and on a response that does not end.
     pub(crate) async fn drain(&mut self, timer: &mut Deadline, due: Instant) {
         let mut at = Instant::now();
+        let mut left = DRAIN_BYTES;
         loop {
             let step = poll_fn(|cx| {
-                let polled = self.poll_body(cx, &mut at, &mut |_, _| {});
+                let polled = self.poll_body(cx, &mut at, &mut |bytes, _| left = left.saturating_sub(bytes.len()));
                 timer.guard(cx, due, polled)
             })
             .await;
             match step {
-                Got::Done(Ok(false)) if Instant::now() < due => {}
+                Got::Done(Ok(false)) if left > 0 && Instant::now() < due => {}
                 Got::Done(Ok(true)) => return,
                 _ => {
                     self.broken = true;

@@ -8,6 +8,12 @@ use std::io::{self, Write};
 /// Most bytes that one compressed body may unfold to: beyond it lies a decompression bomb, not an answer.
 const MAX_UNFOLDED_BYTES: u64 = 256 << 20;
 
+/// Bytes that are fed to a decoder at once, and most that they may unfold to: a bomb is a few bytes that unfold to
+/// gigabytes, and what they unfold to is held until it is handed over.
+const PORTION_BYTES: usize = 1 << 10;
+/// The same for what comes out.
+const MAX_PORTION_UNFOLDED_BYTES: usize = 32 << 20;
+
 /// What comes out of a decoder, taken after each portion.
 #[derive(Debug, Default)]
 struct Sink {
@@ -18,6 +24,12 @@ struct Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         self.total += buf.len() as u64;
+        if self.bytes.len() + buf.len() > MAX_PORTION_UNFOLDED_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "1 KiB of the compressed body unfolds to over 32 MiB",
+            ));
+        }
         if self.total > MAX_UNFOLDED_BYTES {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the compressed body unfolds to more than 256 MiB"));
         }
@@ -79,44 +91,34 @@ impl Decoder {
                 Kind::Deflate(flate2::write::DeflateDecoder::new(Sink::default()))
             };
         }
-        let sink = match &mut self.kind {
-            Kind::Identity => {
-                out(bytes);
-                return Ok(());
+        if matches!(self.kind, Kind::Identity) {
+            out(bytes);
+            return Ok(());
+        }
+        for portion in bytes.chunks(PORTION_BYTES) {
+            let (took, sink) = match &mut self.kind {
+                Kind::Identity | Kind::DeflateUnknown => return Ok(()),
+                Kind::Gzip(d) => (feed(d, portion), d.get_mut()),
+                Kind::Zlib(d) => (feed(d, portion), d.get_mut()),
+                Kind::Deflate(d) => (feed(d, portion), d.get_mut()),
+                Kind::Brotli(d) => (feed(d, portion), d.get_mut()),
+                Kind::Zstd(d) => (feed(d, portion), d.get_mut()),
+            };
+            // What came out before an error counts.
+            if !sink.bytes.is_empty() {
+                out(&sink.bytes);
+                sink.bytes.clear();
             }
-            Kind::DeflateUnknown => return Ok(()),
-            Kind::Gzip(d) => {
-                d.write_all(bytes)?;
-                d.flush()?;
-                d.get_mut()
-            }
-            Kind::Zlib(d) => {
-                d.write_all(bytes)?;
-                d.flush()?;
-                d.get_mut()
-            }
-            Kind::Deflate(d) => {
-                d.write_all(bytes)?;
-                d.flush()?;
-                d.get_mut()
-            }
-            Kind::Brotli(d) => {
-                d.write_all(bytes)?;
-                d.flush()?;
-                d.get_mut()
-            }
-            Kind::Zstd(d) => {
-                d.write_all(bytes)?;
-                d.flush()?;
-                d.get_mut()
-            }
-        };
-        if !sink.bytes.is_empty() {
-            out(&sink.bytes);
-            sink.bytes.clear();
+            took?;
         }
         Ok(())
     }
+}
+
+/// Feeds a decoder and makes it give out all that it can.
+fn feed(decoder: &mut impl Write, portion: &[u8]) -> io::Result<()> {
+    decoder.write_all(portion)?;
+    decoder.flush()
 }
 
 #[cfg(test)]

@@ -124,6 +124,9 @@ impl Http1 {
         let mut read = ReadBuf::new(&mut self.buffer[self.to..]);
         match Pin::new(&mut self.io).poll_read(cx, &mut read) {
             Poll::Pending => Poll::Pending,
+            // A TLS stream that is closed without its farewell (close_notify): many servers do so, and whether the
+            // answer was whole shows in its framing and its terminal signal.
+            Poll::Ready(Err(e)) if e.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(None)),
             Poll::Ready(Err(e)) => Poll::Ready(Err(e)),
             Poll::Ready(Ok(())) => {
                 let at = Instant::now();
@@ -145,8 +148,9 @@ impl Http1 {
             if self.to > self.from {
                 match self.parse_head() {
                     Ok(Some(head)) if (100..200).contains(&head.status) && head.status != 101 => {
-                        // An interim response is not the answer; its bytes are not the answer's first byte either.
-                        *first_byte = None;
+                        // An interim response is not the answer; its bytes are not the answer's first byte either,
+                        // but the same read may have brought that too.
+                        *first_byte = if self.to > self.from { *last_byte } else { None };
                         continue;
                     }
                     Ok(Some(head)) => return Poll::Ready(Ok(head)),

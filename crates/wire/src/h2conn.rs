@@ -25,11 +25,68 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// The same for the whole connection.
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
+/// Length of the client's preface, bytes (RFC 9113, section 3.4): it stands before the first frame.
+const PREFACE_BYTES: usize = 24;
+
+/// Follows the frames of what is written: a request is out when the frame that ends its stream is, and no count of bytes
+/// tells that, as frame heads, window updates and answers to pings are written in between.
+#[derive(Debug)]
+struct Frames {
+    /// Bytes of the preface or of a frame's payload that are to come.
+    skip: usize,
+    /// Head of the frame at hand: length (24 bits), type, flags, stream (31 bits); RFC 9113, section 4.1.
+    head: [u8; 9],
+    /// How much of it is there.
+    known: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { skip: PREFACE_BYTES, head: [0; 9], known: 0 }
+    }
+}
+
+impl Frames {
+    /// Takes what was written; gives the last stream that was ended in it (END_STREAM on HEADERS or DATA).
+    fn ended(&mut self, mut bytes: &[u8]) -> Option<u32> {
+        const DATA: u8 = 0;
+        const HEADERS: u8 = 1;
+        const END_STREAM: u8 = 1;
+        let mut ended = None;
+        loop {
+            let n = self.skip.min(bytes.len());
+            (self.skip, bytes) = (self.skip - n, &bytes[n..]);
+            if self.skip > 0 {
+                return ended;
+            }
+            if self.known == self.head.len() {
+                let [_, _, _, kind, flags, stream @ ..] = self.head;
+                if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+                    ended = Some(u32::from_be_bytes(stream) & 0x7fff_ffff);
+                }
+                self.known = 0;
+            }
+            let n = (self.head.len() - self.known).min(bytes.len());
+            self.head[self.known..self.known + n].copy_from_slice(&bytes[..n]);
+            (self.known, bytes) = (self.known + n, &bytes[n..]);
+            if self.known < self.head.len() {
+                return ended;
+            }
+            self.skip = usize::from(self.head[0]) << 16 | usize::from(self.head[1]) << 8 | usize::from(self.head[2]);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     last_read: Option<Instant>,
-    last_write: Option<Instant>,
-    written: u64,
+    /// The peer closed the stream below.
+    closed: bool,
+    frames: Frames,
+    /// Stream whose last frame was written, but perhaps not handed to the system yet (TLS holds a record back).
+    ended: Option<u32>,
+    /// The last stream whose request is out, and when.
+    sent: Option<(u32, Instant)>,
     waiting: Option<Waker>,
 }
 
@@ -46,9 +103,14 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
 impl AsyncRead for Tap {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
+        let room = buf.remaining();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-        if polled.is_ready() && buf.filled().len() > before {
-            lock(&self.seen).last_read = Some(Instant::now());
+        match &polled {
+            Poll::Ready(Ok(())) if buf.filled().len() > before => lock(&self.seen).last_read = Some(Instant::now()),
+            Poll::Ready(Ok(())) => lock(&self.seen).closed |= room > 0,
+            // TLS closed without its farewell.
+            Poll::Ready(Err(e)) => lock(&self.seen).closed |= e.kind() == io::ErrorKind::UnexpectedEof,
+            Poll::Pending => {}
         }
         polled
     }
@@ -59,16 +121,23 @@ impl AsyncWrite for Tap {
         let polled = Pin::new(&mut self.io).poll_write(cx, buf);
         if let Poll::Ready(Ok(n)) = polled {
             let mut seen = lock(&self.seen);
-            seen.written += n as u64;
-            seen.last_write = Some(Instant::now());
-            if let Some(waker) = seen.waiting.take() {
-                waker.wake();
-            }
+            let ended = seen.frames.ended(&buf[..n]);
+            seen.ended = ended.or(seen.ended);
         }
         polled
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        let polled = Pin::new(&mut self.io).poll_flush(cx);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            let mut seen = lock(&self.seen);
+            if let Some(stream) = seen.ended.take() {
+                seen.sent = Some((stream, Instant::now()));
+                if let Some(waker) = seen.waiting.take() {
+                    waker.wake();
+                }
+            }
+        }
+        polled
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
@@ -81,8 +150,6 @@ pub(crate) struct Http2 {
     seen: Arc<Mutex<Seen>>,
     driver: JoinHandle<()>,
     outgoing: Option<(SendStream<Bytes>, Bytes)>,
-    /// Bytes that must have been written below before the request counts as sent.
-    written_target: u64,
     response: Option<ResponseFuture>,
     body: Option<RecvStream>,
 }
@@ -115,14 +182,12 @@ impl Http2 {
             // How it ended is told to the stream that was open; nobody else needs it.
             let _ = connection.await;
         });
-        Ok(Self { send, seen, driver, outgoing: None, written_target: 0, response: None, body: None })
+        Ok(Self { send, seen, driver, outgoing: None, response: None, body: None })
     }
 
     /// Begins one request.
     pub(crate) fn begin(&mut self, request: http::Request<()>, body: Bytes) -> io::Result<()> {
         (self.response, self.body, self.outgoing) = (None, None, None);
-        // Frame headers come on top, so the request is out when at least its body's bytes are.
-        self.written_target = lock(&self.seen).written + body.len() as u64 + 9;
         let ends = body.is_empty();
         let (response, stream) = self.send.send_request(request, ends).map_err(io::Error::other)?;
         self.response = Some(response);
@@ -155,9 +220,10 @@ impl Http2 {
                 self.outgoing = None;
             }
         }
+        let stream = self.response.as_ref().map(|r| r.stream_id().as_u32());
         let mut seen = lock(&self.seen);
-        match seen.last_write.filter(|_| seen.written >= self.written_target) {
-            Some(at) => Poll::Ready(Ok(at)),
+        match seen.sent.filter(|(sent, _)| Some(*sent) == stream) {
+            Some((_, at)) => Poll::Ready(Ok(at)),
             None if self.driver.is_finished() => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             None => {
                 seen.waiting = Some(cx.waker().clone());
@@ -177,11 +243,12 @@ impl Http2 {
         last_byte: &mut Option<Instant>,
     ) -> Poll<Result<Head, ReadError>> {
         let Some(response) = &mut self.response else {
-            return Poll::Ready(Err(ReadError::Bad("no request was sent".into())));
+            // The connection ended before the request could begin.
+            return Poll::Ready(Err(ReadError::Closed));
         };
         let response = match Pin::new(response).poll(cx) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(e)) => return Poll::Ready(Err(read_error(e))),
+            Poll::Ready(Err(e)) => return Poll::Ready(Err(self.read_error(e))),
             Poll::Ready(Ok(response)) => response,
         };
         let at = self.read_moment();
@@ -212,7 +279,7 @@ impl Http2 {
             }
             Poll::Ready(Some(Err(e))) => {
                 *arrived = Instant::now();
-                Poll::Ready(Err(read_error(e)))
+                Poll::Ready(Err(self.read_error(e)))
             }
             Poll::Ready(Some(Ok(bytes))) => {
                 // More capacity than was taken cannot be released: the only error that this call knows.
@@ -231,12 +298,17 @@ impl Http2 {
     pub(crate) fn reusable(&self) -> bool {
         self.body.is_none() && self.outgoing.is_none() && !self.driver.is_finished()
     }
-}
 
-fn read_error(error: h2::Error) -> ReadError {
-    if error.is_io() || error.is_reset() || error.is_go_away() {
-        ReadError::Io(io::Error::new(io::ErrorKind::ConnectionReset, error))
-    } else {
-        ReadError::Bad(format!("broken HTTP/2: {error}"))
+    fn read_error(&self, error: h2::Error) -> ReadError {
+        if error.is_io() && lock(&self.seen).closed {
+            ReadError::Closed
+        } else if error.is_library() {
+            // Ended by our side, because what came is no HTTP/2.
+            ReadError::Bad(format!("broken HTTP/2: {error}"))
+        } else if error.is_io() || error.is_reset() || error.is_go_away() {
+            ReadError::Io(io::Error::new(io::ErrorKind::ConnectionReset, error))
+        } else {
+            ReadError::Bad(format!("broken HTTP/2: {error}"))
+        }
     }
 }

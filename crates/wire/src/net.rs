@@ -68,6 +68,12 @@ impl Network {
             if found.is_empty() {
                 return Err(fail("it holds no certificate".into()));
             }
+            for certificate in &found {
+                // A certificate that no chain can end in would be left out in silence, and every lane unreachable.
+                RootCertStore::empty()
+                    .add(certificate.clone())
+                    .map_err(|e| fail(format!("one of its certificates is none: {e}")))?;
+            }
             extra.extend(found);
         }
         Ok(Self { proxies, extra, tls: OnceLock::new(), http2 })
@@ -123,10 +129,15 @@ impl Network {
         Err(DialError::Connect { address: format!("{host}:{port}"), source: last })
     }
 
-    async fn wrap_tls(&self, io: Box<dyn Io>, host: &str) -> Result<(Box<dyn Io>, bool), DialError> {
-        let fail = |source: io::Error| DialError::Tls { host: host.to_owned(), source };
+    async fn wrap_tls(
+        &self,
+        io: Box<dyn Io>,
+        host: &str,
+        config: Arc<rustls::ClientConfig>,
+    ) -> Result<(Box<dyn Io>, bool), DialError> {
+        let fail = |source: io::Error| DialError::Tls { host: host.to_owned(), source: in_words(source) };
         let name = ServerName::try_from(host.to_owned()).map_err(|e| fail(io::Error::other(e)))?;
-        let connector = tokio_rustls::TlsConnector::from(self.tls());
+        let connector = tokio_rustls::TlsConnector::from(config);
         let stream = connector.connect(name, io).await.map_err(fail)?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         Ok((Box::new(stream), http2))
@@ -140,11 +151,25 @@ impl Network {
         tls: bool,
         handshake: &mut Handshake,
     ) -> Result<Dialled, DialError> {
-        let tcp = self.tcp(&proxy.host, proxy.port, handshake).await?;
+        let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        // Whatever fails on the way to the proxy is told as the proxy's: the lane itself was never asked.
+        let failed = |error: DialError| {
+            let cause = std::error::Error::source(&error).map(|c| format!(": {c}")).unwrap_or_default();
+            DialError::Proxy {
+                proxy: proxy.shown(),
+                address: authority.clone(),
+                reason: crate::failure::shorten(&format!("{error}{cause}")),
+            }
+        };
+        let tcp = self.tcp(&proxy.host, proxy.port, handshake).await.map_err(failed)?;
         let begin = Instant::now();
         let mut io: Box<dyn Io> = Box::new(tcp);
         if proxy.tls {
-            io = self.wrap_tls(io, &proxy.host).await?.0;
+            // CONNECT and absolute requests are HTTP/1.1, so nothing else is offered to the proxy.
+            let mut config = (*self.tls()).clone();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            io = self.wrap_tls(io, &proxy.host, Arc::new(config)).await.map_err(failed)?.0;
+            handshake.tls_us = Some(micros(begin));
         }
         if !tls {
             return Ok(Dialled {
@@ -155,8 +180,8 @@ impl Network {
                 proxy_authorization: proxy.authorization.clone(),
             });
         }
-        connect_through(&mut io, proxy, host, port).await?;
-        let (io, http2) = self.wrap_tls(io, host).await?;
+        connect_through(&mut io, proxy, &authority).await?;
+        let (io, http2) = self.wrap_tls(io, host, self.tls()).await?;
         handshake.tls_us = Some(micros(begin));
         Ok(Dialled { io, handshake: *handshake, http2, absolute_form: false, proxy_authorization: None })
     }
@@ -174,7 +199,7 @@ impl Dial for Network {
             let mut http2 = false;
             if tls {
                 let begin = Instant::now();
-                (io, http2) = self.wrap_tls(io, host).await?;
+                (io, http2) = self.wrap_tls(io, host, self.tls()).await?;
                 handshake.tls_us = Some(micros(begin));
             }
             Ok(Dialled { io, handshake, http2, absolute_form: false, proxy_authorization: None })
@@ -183,9 +208,8 @@ impl Dial for Network {
 }
 
 /// `CONNECT host:port`, and the proxy's answer to it.
-async fn connect_through(io: &mut Box<dyn Io>, proxy: &Proxy, host: &str, port: u16) -> Result<(), DialError> {
-    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let fail = |reason: String| DialError::Proxy { proxy: proxy.shown(), address: authority.clone(), reason };
+async fn connect_through(io: &mut Box<dyn Io>, proxy: &Proxy, authority: &str) -> Result<(), DialError> {
+    let fail = |reason: String| DialError::Proxy { proxy: proxy.shown(), address: authority.to_owned(), reason };
     let authorization =
         proxy.authorization.as_ref().map(|a| format!("Proxy-Authorization: {a}\r\n")).unwrap_or_default();
     let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{authorization}\r\n");
@@ -202,7 +226,27 @@ async fn connect_through(io: &mut Box<dyn Io>, proxy: &Proxy, host: &str, port: 
     }
     let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
     let status = line.split(' ').nth(1).unwrap_or_default();
-    if status.starts_with('2') { Ok(()) } else { Err(fail(crate::failure::shorten(&line))) }
+    if status.starts_with('2') {
+        return Ok(());
+    }
+    let secret = proxy.authorization.as_deref().map(|value| value.strip_prefix("Basic ").unwrap_or(value));
+    let line = secret.map_or_else(|| line.clone(), |secret| line.replace(secret, "(credentials)"));
+    Err(fail(crate::failure::shorten(&line)))
+}
+
+/// Says in words what TLS says in names; its own words stay beside them.
+fn in_words(error: io::Error) -> io::Error {
+    use rustls::{CertificateError as Certificate, Error as Tls};
+    let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()) {
+        Some(Tls::InvalidCertificate(Certificate::UnknownIssuer)) => {
+            "the certificate is from an issuer that is not trusted here; a company's own CA is added with `ca_file`"
+        }
+        Some(Tls::InvalidCertificate(Certificate::Other(_))) => "the certificate cannot be used by a server",
+        Some(Tls::InvalidMessage(_)) => "what answers there speaks no TLS; plain http perhaps",
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "the server closed the connection during the handshake",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{words} ({error})"))
 }
 
 fn micros(since: Instant) -> u64 {

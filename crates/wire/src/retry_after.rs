@@ -23,7 +23,7 @@ pub fn retry_after_ms(headers: &Headers, body: Option<&Value>, now_unix_ms: i64)
         // A malformed value says nothing; the weaker forms below would be a guess about what it meant.
         return match number(text) {
             Some(seconds) => bounded(seconds * 1e3),
-            None => http_date_ms(text).map(|at| u64::try_from(at - now).unwrap_or(0)),
+            None => http_date_ms(text).map(|at| until(at, now)),
         };
     }
     body.and_then(retry_info).or_else(|| exhausted_budget(headers, now)).or_else(|| {
@@ -40,6 +40,11 @@ fn number(text: &str) -> Option<f64> {
 
 fn bounded(ms: f64) -> Option<u64> {
     (ms.is_finite() && (0.0..=LONGEST_MS).contains(&ms)).then(|| ms.round() as u64)
+}
+
+/// From `now` to a moment; 0 for one in the past. Not bounded: a date has no unit to be wrong in.
+fn until(at_ms: i64, now_ms: i64) -> u64 {
+    u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)
 }
 
 fn http_date_ms(text: &str) -> Option<i64> {
@@ -85,7 +90,7 @@ fn reset_ms(text: &str, now_unix_ms: i64) -> Option<u64> {
             bounded(value * 1e3)
         };
     }
-    duration_ms(text).or_else(|| rfc3339_ms(text).map(|at| u64::try_from(at - now_unix_ms).unwrap_or(0)))
+    duration_ms(text).or_else(|| rfc3339_ms(text).map(|at| until(at, now_unix_ms)))
 }
 
 /// "1m30.5s", "250ms", "38s", "1h2m", "2d": numbers each followed by its unit.
@@ -124,7 +129,7 @@ fn rfc3339_ms(text: &str) -> Option<i64> {
         Some(at) if matches!(&time[at..at + 1], "Z" | "z") => (&time[..at], 0),
         Some(at) => {
             let (h, m) = time[at + 1..].split_once(':')?;
-            let minutes = h.parse::<i64>().ok()? * 60 + m.parse::<i64>().ok()?;
+            let minutes = i64::from(h.parse::<u8>().ok()?) * 60 + i64::from(m.parse::<u8>().ok()?);
             (&time[..at], if &time[at..=at] == "-" { -minutes } else { minutes })
         }
         None => return None,
@@ -132,6 +137,10 @@ fn rfc3339_ms(text: &str) -> Option<i64> {
     let mut hms = clock.split(':');
     let (h, m, s) =
         (hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<i64>().ok()?, hms.next()?.parse::<f64>().ok()?);
+    // Four digits of year (RFC 3339, section 5.6) also keep what follows far from overflowing.
+    if !(1970..=9999).contains(&year) || offset_min.abs() > 24 * 60 {
+        return None;
+    }
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || h > 24 || m > 59 || !(0.0..62.0).contains(&s) {
         return None;
     }

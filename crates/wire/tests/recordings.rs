@@ -1,5 +1,7 @@
 //! Every recording of a real server replayed through the client gives the values of its index.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 mod support;
 
 use bytes::Bytes;

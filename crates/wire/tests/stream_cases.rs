@@ -1,5 +1,7 @@
 //! Every stream case against the client, in memory on a paused clock, where times are exact.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 mod support;
 
 use std::time::Duration;

@@ -131,8 +131,10 @@ impl Reading {
     fn plain(&mut self, bytes: &[u8], at_us: u64) {
         if let Body::Undecided(seen) = &mut self.body {
             seen.extend_from_slice(bytes);
-            let start = seen.trim_ascii_start();
-            if start.is_empty() {
+            if seen.trim_ascii_start().is_empty() {
+                // White space before an answer says nothing (some gateways send it to keep the connection), and
+                // without end it must not eat memory.
+                seen.clear();
                 return;
             }
             let held = std::mem::take(seen);

@@ -1,5 +1,8 @@
 //! The client on a network in memory.
 
+// Each test program takes what it needs.
+#![allow(dead_code)]
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
