@@ -213,6 +213,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_at_no_moment_of_this_world_tells_no_wait() {
+        for bad in [
+            "99999999999999999-01-01T00:00:00Z",
+            "2026-11-30T16:00:12+9223372036854775807:00",
+            "2026-11-30T16:00:12+99:00",
+            "2026-13-30T16:00:12Z",
+            "-2026-11-30T16:00:12Z",
+        ] {
+            let reset = ("anthropic-ratelimit-tokens-reset", bad);
+            assert_eq!(asked(&[("anthropic-ratelimit-tokens-remaining", "0"), reset]), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn only_an_exhausted_budget_tells_a_wait() {
         let full = [("x-ratelimit-remaining-requests", "3"), ("x-ratelimit-reset-requests", "8s")];
         assert_eq!(asked(&full), None);
