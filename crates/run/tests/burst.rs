@@ -44,7 +44,7 @@ struct Lane {
 fn lane(answers: Vec<Answer>) -> Lane {
     let player = CasePlayer::new(vec![Case::scripted("lane", CaseApi::Chat, answers)]);
     let net = MemoryNet::with_cases(&player);
-    let endpoint = Endpoint::new("http://127.0.0.1:8099/case/lane/v1", Api::Chat).unwrap();
+    let endpoint = Endpoint::new("http://127.0.0.1:8099/case/lane/v1", Api::Chat).expect("a good address");
     let ask = Ask {
         model: "m".into(),
         system: None,
@@ -101,7 +101,7 @@ fn plan(attempts: u32) -> BurstPlan {
 async fn run(lane: &Lane, plan: &BurstPlan) -> Fired {
     let (_keep, stop) = Stop::pair();
     let lag = LagProbe::start();
-    fire(&lane.client, &lane.target, plan, &Recorder::nowhere(), &lag, stop, |_| {}).await.unwrap()
+    fire(&lane.client, &lane.target, plan, &Recorder::nowhere(), &lag, stop, |_| {}).await.expect("nothing is recorded, so nothing can fail")
 }
 
 fn latencies_ms(fired: &Fired) -> Vec<u64> {
