@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use peaklane_core::lane::Api;
 use peaklane_core::outcome::Outcome;
 use peaklane_core::record::TryRecord;
-use peaklane_testkit::io::BoxIo;
+use peaklane_testkit::io::{BoxIo, NoReset};
 use peaklane_wire::client::Limits;
 use peaklane_wire::proxy_env::Proxies;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 
 use crate::certificates::Authority;
 use crate::lane::{KEY, Request, ms, request, response, say, streamed, target};
@@ -108,8 +109,15 @@ async fn an_https_lane_is_reached_through_connect_and_its_key_is_seen_by_the_lan
     let plain = Server::start(move |stream, _| tunnel(Box::new(stream), to, Arc::clone(&log))).await;
     let log = Arc::clone(&proxy_saw);
     // A proxy that would speak HTTP/2 itself is not offered it: CONNECT here is HTTP/1.1.
-    let secure = Server::tls(authority.server(&["localhost"], &["h2", "http/1.1"]), move |io, _| {
-        tunnel(io, to, Arc::clone(&log))
+    let acceptor = TlsAcceptor::from(authority.server(&["localhost"], &["h2", "http/1.1"]));
+    let secure = Server::start(move |stream, _| {
+        let (acceptor, log) = (acceptor.clone(), Arc::clone(&log));
+        async move {
+            let io = acceptor.accept(stream).await.unwrap();
+            if io.get_ref().1.alpn_protocol() == Some(b"http/1.1") {
+                tunnel(Box::new(NoReset(io)), to, log).await;
+            }
+        }
     })
     .await;
     let addresses = [
