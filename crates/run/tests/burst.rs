@@ -101,7 +101,9 @@ fn plan(attempts: u32) -> BurstPlan {
 async fn run(lane: &Lane, plan: &BurstPlan) -> Fired {
     let (_keep, stop) = Stop::pair();
     let lag = LagProbe::start();
-    fire(&lane.client, &lane.target, plan, &Recorder::nowhere(), &lag, stop, |_| {}).await.expect("nothing is recorded, so nothing can fail")
+    fire(&lane.client, &lane.target, plan, &Recorder::nowhere(), &lag, stop, |_| {})
+        .await
+        .expect("nothing is recorded, so nothing can fail")
 }
 
 fn latencies_ms(fired: &Fired) -> Vec<u64> {
