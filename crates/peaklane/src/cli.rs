@@ -15,14 +15,16 @@ use crate::out;
 /// The first look at the program.
 const EXAMPLES: &str = "\
 Examples:
-  peaklane demo                        the whole job on simulated lanes: no key, no network
-  peaklane init && peaklane check      write a commented peaklane.toml, then look at it
-  peaklane try --all                   one request to each lane, with its time line
-  peaklane burst                       one burst to each lane, now
-  peaklane summary                     what was measured, window by window
+  peaklane demo                    the whole job on simulated lanes, without a key
+  peaklane init && peaklane check  write a commented peaklane.toml, look at it
+  peaklane try --all               one request to each lane, and what it speaks
+  peaklane burst                   one burst at each lane, now
+  peaklane summary                 what was measured, window by window
 
 Without a file, three variables make a lane:
-  LLM_BASE_URL=https://lane.example/v1 LLM_MODEL=small-coder LLM_API_KEY=... peaklane burst";
+  export LLM_BASE_URL=https://lane.example/v1 LLM_MODEL=small-coder
+  export LLM_API_KEY=...
+  peaklane burst";
 
 /// Where should a coding team's inference run? peaklane fires the same burst at each lane, at the hours when the team works,
 /// and tells pass rate, p90 and retry rate.

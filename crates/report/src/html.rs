@@ -21,6 +21,8 @@ pub struct PageView<'a> {
     pub subtitle: &'a str,
     /// The answer, where there is one: stands first.
     pub answer: Option<&'a str>,
+    /// How each lane stands to the answer, and why.
+    pub standing: Option<&'a Table>,
     /// The lanes.
     pub lanes: &'a [LaneView<'a>],
     /// What they had to reach.
@@ -73,6 +75,7 @@ pub fn page(view: &PageView<'_>) -> Result<String, ChartError> {
                         ul.findings {
                             @for lane in view.lanes { li { (finding(lane, view.thresholds)) } }
                         }
+                        @if let Some(standing) = view.standing { (table(standing)) }
                     }
                     section aria-labelledby="chart" {
                         h2 id="chart" { "Pass rate by window" }
@@ -83,7 +86,7 @@ pub fn page(view: &PageView<'_>) -> Result<String, ChartError> {
                     }
                     section aria-labelledby="lanes" {
                         h2 id="lanes" { "Lanes" }
-                        @for lane in view.lanes { (lane_table(lane, view.thresholds)) }
+                        @for lane in view.lanes { (lane_table(lane, view.lanes, view.thresholds)) }
                     }
                     (measured(view))
                     footer { "Made by peaklane " (view.tool_version) "." }
@@ -149,8 +152,8 @@ fn legend_marker(number: usize) -> Markup {
     }
 }
 
-fn lane_table(lane: &LaneView<'_>, thresholds: &Thresholds) -> Markup {
-    let (left, right) = summary::title(lane);
+fn lane_table(lane: &LaneView<'_>, all: &[LaneView<'_>], thresholds: &Thresholds) -> Markup {
+    let (left, right) = summary::title(lane, all);
     html! {
         article.lane {
             h3 { (left) }
@@ -297,6 +300,7 @@ mod tests {
             title,
             subtitle: "3 days, 4 windows",
             answer: None,
+            standing: None,
             lanes: &lanes,
             thresholds: &Thresholds::default(),
             notes: &[Note::plain("clock", "compressed 200 times")],

@@ -5,7 +5,7 @@
 use peaklane_core::burst::{BurstState, PromptMode};
 use peaklane_core::rules::Thresholds;
 use peaklane_core::stats::{Confidence, PassRate, wilson};
-use peaklane_core::summary::{DayCount, MissCount, Quantile, WindowSummary};
+use peaklane_core::summary::{DayCount, LaneSummary, MissCount, Quantile, WindowSummary};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -21,7 +21,7 @@ use crate::words::misses;
 ///
 /// * `width`: columns of the terminal.
 pub fn render(views: &[LaneView<'_>], thresholds: &Thresholds, width: usize, palette: Palette) -> String {
-    let mut blocks: Vec<String> = views.iter().map(|view| block(view, thresholds, width, palette)).collect();
+    let mut blocks: Vec<String> = views.iter().map(|view| block(view, views, thresholds, width, palette)).collect();
     let notes = notes(views);
     if !notes.is_empty() {
         blocks.push(notes::render(&notes, width, palette));
@@ -29,8 +29,8 @@ pub fn render(views: &[LaneView<'_>], thresholds: &Thresholds, width: usize, pal
     blocks.join("\n")
 }
 
-fn block(view: &LaneView<'_>, thresholds: &Thresholds, width: usize, palette: Palette) -> String {
-    let (left, right) = title(view);
+fn block(view: &LaneView<'_>, all: &[LaneView<'_>], thresholds: &Thresholds, width: usize, palette: Palette) -> String {
+    let (left, right) = title(view, all);
     let gap = width.min(100).saturating_sub(left.width() + right.width());
     let mut out = palette.paint(Tone::Strong, &left);
     if !right.is_empty() {
@@ -48,23 +48,32 @@ fn block(view: &LaneView<'_>, thresholds: &Thresholds, width: usize, palette: Pa
 }
 
 /// What the lane is, and how much was measured: `lane-a · free-hosted · inline-assist, floor 25 s` and `3 days x 8 attempts
-/// a window, peak 16:00`.
-pub fn title(view: &LaneView<'_>) -> (String, String) {
+/// a window, peak 16:00`. What else tells it from the others of `all` stands behind it: model, prompt hash.
+pub fn title(view: &LaneView<'_>, all: &[LaneView<'_>]) -> (String, String) {
     let s = view.summary;
-    let left = format!(
-        "{} · {} · {}, floor {}",
-        one_line(&s.lane),
-        s.kind,
-        one_line(&s.task),
-        crate::burst::floor(s.floor_us, s.tasks_per_hour_floor)
-    );
+    let mut left = heading(s);
+    let alike: Vec<&LaneSummary> = all.iter().map(|v| v.summary).filter(|o| heading(o) == left).collect();
+    if alike.iter().any(|o| o.model != s.model) {
+        left.push_str(&format!(" · {}", one_line(&s.model)));
+    }
+    if alike.iter().any(|o| o.model == s.model && o.prompt_hash != s.prompt_hash) {
+        left.push_str(&format!(" · prompt {}", one_line(&s.prompt_hash)));
+    }
+    if alike.iter().any(|o| o.model == s.model && o.prompt_hash == s.prompt_hash && o.prompt_mode != s.prompt_mode) {
+        left.push_str(&format!(" · {} prompts", s.prompt_mode.name()));
+    }
     let mut right = Vec::new();
     let windows: Vec<&WindowSummary> = s.windows.iter().filter(|w| w.window.is_some()).collect();
     if !windows.is_empty() {
         right.extend(amount(&windows));
+        right.extend(view.peak.map(|peak| format!("peak {}", one_line(peak))));
     }
-    right.extend(view.peak.map(|peak| format!("peak {}", one_line(peak))));
     (left, right.join(", "))
+}
+
+fn heading(s: &LaneSummary) -> String {
+    let floor = crate::burst::floor(s.floor_us, s.tasks_per_hour_floor);
+    format!("{} · {} · {}, floor {floor}", one_line(&s.lane), s.kind, one_line(&s.task))
 }
 
 /// `3 days x 8 attempts a window` where all windows have the same; else the range of attempts.
@@ -333,7 +342,7 @@ fn cells(view: &LaneView<'_>, r: &Row<'_>, thresholds: &Thresholds) -> Vec<Cell>
 pub fn markdown(views: &[LaneView<'_>], thresholds: &Thresholds) -> String {
     let mut blocks: Vec<String> = Vec::new();
     for view in views {
-        let (left, right) = title(view);
+        let (left, right) = title(view, views);
         let mut block = format!("### {}\n\n", escape_markdown(&left));
         if !right.is_empty() {
             block.push_str(&format!("{}\n\n", escape_markdown(&right)));

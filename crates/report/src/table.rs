@@ -10,8 +10,9 @@ use unicode_width::UnicodeWidthStr;
 use crate::palette::{Palette, Tone};
 use crate::units::{ABSENT, one_line};
 
-/// Spaces between two columns.
+/// Spaces between two columns, and where they do not fit otherwise.
 const GAP: usize = 2;
+const NARROW_GAP: usize = 1;
 
 /// A last column narrower than this goes on a line of its own below its row.
 const LEAST_LAST_COLUMN: usize = 24;
@@ -153,7 +154,7 @@ impl Table {
     }
 
     /// Aligned text, each line ended by a newline and none wider than `width` columns of a terminal, if the words allow
-    /// it: the last column wraps, or moves below its row where little room is left.
+    /// it: the columns move together, the last one wraps, or moves below its row where little room is left.
     pub fn render(&self, width: usize, palette: Palette) -> String {
         let shown = self.shown();
         let Some(((last, last_head, last_align), front)) = shown.split_last() else { return String::new() };
@@ -162,10 +163,16 @@ impl Table {
             cells.chain([head.width()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = front.iter().map(|(index, head, _)| cell_width(*index, head)).collect();
-        let used: usize = widths.iter().map(|w| w + GAP).sum();
         let last_width = cell_width(*last, last_head);
+        let wraps = *last_align == Align::Left && !front.is_empty();
+        // What moves below its row or wraps takes no part in whether the columns fit.
+        let least = widths.iter().map(|w| w + GAP).sum::<usize>() + if wraps { 0 } else { last_width + GAP };
+        let gap = if least.saturating_sub(GAP) <= width { GAP } else { NARROW_GAP };
+        let used: usize = widths.iter().map(|w| w + gap).sum();
         let room = width.saturating_sub(used);
-        let own_line = *last_align == Align::Left && last_width > room && room < LEAST_LAST_COLUMN && !front.is_empty();
+        let longest_word = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
+        let word = self.rows.iter().map(|row| longest_word(&row[*last].text)).max().unwrap_or(0);
+        let own_line = wraps && last_width > room && (room < LEAST_LAST_COLUMN || word > room);
 
         let mut out = String::new();
         let mut line = |cells: &[(&str, Tone)], tail: (&str, Tone)| {
@@ -177,7 +184,7 @@ impl Table {
                     Align::Left => text.extend([cell.as_str(), &fill]),
                     Align::Right => text.extend([fill.as_str(), &cell]),
                 }
-                text.push_str(&" ".repeat(GAP));
+                text.push_str(&" ".repeat(gap));
             }
             let (tail, tone) = tail;
             if own_line {
@@ -361,6 +368,30 @@ mod tests {
             limited, cut and late
         a|b <script>  24/24   9.8 s
         ");
+    }
+
+    #[test]
+    fn a_word_that_cannot_be_broken_moves_below_its_row() {
+        let mut table = Table::new(vec![Column::words("lane", "lane"), Column::words("url", "address")]);
+        table.row(vec![Cell::text("lane-a"), Cell::text("https://lane-a.example/v1/chat/completions")]);
+        insta::assert_snapshot!(table.render(46, Palette::PLAIN), @r"
+        lane
+        lane-a
+            https://lane-a.example/v1/chat/completions
+        ");
+        assert_eq!(table.render(50, Palette::PLAIN).lines().count(), 2);
+    }
+
+    #[test]
+    fn figures_that_do_not_fit_move_together() {
+        let mut table = Table::new(vec![
+            Column::words("lane", "lane"),
+            Column::figures("p50_ms", "p50"),
+            Column::figures("p90_ms", "p90"),
+        ]);
+        table.row(vec![Cell::text("lane-a"), Cell::text("245 ms"), Cell::text("> 120 s")]);
+        assert_eq!(table.render(23, Palette::PLAIN).lines().nth(1), Some("lane-a  245 ms  > 120 s"));
+        assert_eq!(table.render(22, Palette::PLAIN).lines().nth(1), Some("lane-a 245 ms > 120 s"));
     }
 
     #[test]

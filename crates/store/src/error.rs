@@ -162,7 +162,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing { .. } => {
-                "run `peaklane burst` or `peaklane demo` first, or name the store with `--store sqlite:PATH`".to_owned()
+                "run `peaklane burst` first, or name the store with `--store sqlite:PATH`".to_owned()
             }
             Self::NoFile { .. } | Self::NoStore { .. } => {
                 "name another file with `--store sqlite:PATH`; this one was left as it is".to_owned()

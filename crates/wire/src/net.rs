@@ -1,8 +1,8 @@
 //! The real network: names, TCP, proxies, TLS.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use peaklane_core::record::Handshake;
@@ -19,6 +19,9 @@ use crate::proxy_env::{Proxies, Proxy};
 /// Longest answer of a proxy to CONNECT, bytes.
 const MAX_PROXY_HEAD: usize = 16 << 10;
 
+/// Longest file of certificates that is read, bytes; bundles of whole systems have some 300 KiB.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
 /// A certificate file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read certificates from {}: {reason}", .path.display())]
@@ -34,6 +37,24 @@ impl CaError {
     pub fn hint(&self) -> Option<String> {
         Some("give a PEM file with one or more BEGIN CERTIFICATE blocks".into())
     }
+}
+
+/// What a file of certificates holds. A device or a pipe could be read for ever.
+fn read_ca_file(path: &Path) -> Result<Vec<u8>, String> {
+    let about = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    if about.is_dir() {
+        return Err("it is a folder".to_owned());
+    }
+    if !about.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut pem = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    file.take(MAX_CA_BYTES + 1).read_to_end(&mut pem).map_err(|e| e.to_string())?;
+    if pem.len() as u64 > MAX_CA_BYTES {
+        return Err(format!("it is longer than {MAX_CA_BYTES} bytes"));
+    }
+    Ok(pem)
 }
 
 /// Opens real connections.
@@ -61,10 +82,9 @@ impl Network {
         let mut extra = Vec::new();
         for path in ca_files {
             let fail = |reason: String| CaError { path: path.clone(), reason };
-            let found: Vec<_> = CertificateDer::pem_file_iter(path)
-                .map_err(|e| fail(e.to_string()))?
-                .collect::<Result<_, _>>()
-                .map_err(|e| fail(e.to_string()))?;
+            let pem = read_ca_file(path).map_err(&fail)?;
+            let found: Vec<_> =
+                CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|e| fail(e.to_string()))?;
             if found.is_empty() {
                 return Err(fail("it holds no certificate".into()));
             }

@@ -88,7 +88,8 @@ fn budget_stop(end: &AttemptEnd<'_>) -> Option<Finding> {
     let ended = matches!(end.outcome, Outcome::Ok | Outcome::NoAnswer);
     (stopped && ended && !end.accept_budget_stop).then(|| Finding {
         cause: format!("answer stopped for lack of budget (finish reason `{}`)", piece(reason)),
-        hint: "raise max_tokens of the task (a reasoning model spends part of it before it answers), or accept budget stops".into(),
+        hint: "raise `max_tokens` (a reasoning model spends part of it before it answers), or set `accept_budget_stop`"
+            .into(),
     })
 }
 

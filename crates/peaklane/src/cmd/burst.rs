@@ -30,11 +30,11 @@ use crate::out;
 
 const EXAMPLES: &str = "\
 Examples:
-  peaklane burst                                      every lane of peaklane.toml, every task class
+  peaklane burst                   every lane of peaklane.toml, every task class
   peaklane burst --lane lane-a --task inline-assist
-  peaklane burst --csv lane-a.csv                     one row per attempt, beside the store
-  LLM_BASE_URL=http://127.0.0.1:8080/v1 LLM_MODEL=m peaklane burst --csv env.csv
-  peaklane burst --base-url http://127.0.0.1:8080/v1 --model m --attempts 64 --concurrency 8
+  peaklane burst --csv lane-a.csv  one row per attempt, beside the store
+  peaklane burst --base-url http://127.0.0.1:8080/v1 --model m --expect 'def '
+  peaklane burst --attempts 64 --concurrency 8
 
 A lane that fails is a recorded result: exit code 0.";
 
@@ -164,6 +164,8 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     raise_file_limit(&chosen)?;
     let seed = chosen.config.burst.seed.unwrap_or_else(|| u64::from(rand::rng().random::<u32>()));
 
+    let runtime = event_loop()?;
+    survive_the_file_size_limit(&runtime);
     let store = (!args.no_store).then(|| Store::open(globals.store.path())).transpose()?;
     let mut recorder = Recorder::nowhere();
     if let Some(store) = &store {
@@ -173,7 +175,6 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
         recorder = recorder.with_csv(path)?;
     }
 
-    let runtime = event_loop()?;
     let (fired, interrupted) = runtime.block_on(async {
         let lag = Arc::new(LagProbe::start());
         let (pull, stop) = Stop::pair();
@@ -302,13 +303,41 @@ fn grow_file_table(needed: u64) {
     let _ = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), highest - 1);
 }
 
-/// The first signal asks the bursts to stop, the second one ends the program.
+/// Takes the signal of the file size limit (`ulimit -f`), which would end the process without a word: the write that meets
+/// the limit then fails like one that meets a full disk, and is told like it.
+fn survive_the_file_size_limit(runtime: &tokio::runtime::Runtime) {
+    #[cfg(unix)]
+    {
+        use rustix::process::Signal;
+        use tokio::signal::unix::{SignalKind, signal};
+        let _inside = runtime.enter();
+        // Where it cannot be taken, the limit ends the process as it always did. Once taken it stays so.
+        drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw())));
+    }
+    #[cfg(not(unix))]
+    let _ = runtime;
+}
+
+/// The first Ctrl-C or SIGTERM asks the bursts to stop, the second one ends the program.
 fn stop_on_signal(pull: watch::Sender<bool>) {
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        #[cfg(unix)]
+        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+        // The code with which the program ends, should it be the second signal.
+        let mut asked = async || {
+            #[cfg(unix)]
+            if let Some(term) = &mut term {
+                return tokio::select! {
+                    pressed = tokio::signal::ctrl_c() => pressed.ok().map(|()| 130),
+                    _ = term.recv() => Some(143),
+                };
+            }
+            tokio::signal::ctrl_c().await.ok().map(|()| 130)
+        };
+        if asked().await.is_some() {
             pull.send_replace(true);
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(130);
+            if let Some(code) = asked().await {
+                std::process::exit(code);
             }
         } else {
             // Without signals nothing pulls; the handle must outlive the bursts all the same.

@@ -11,8 +11,8 @@ use crate::out;
 
 const EXAMPLES: &str = "\
 Examples:
-  peaklane completions bash > ~/.local/share/bash-completion/completions/peaklane
-  peaklane completions zsh > ~/.zfunc/_peaklane      (with ~/.zfunc in $fpath)
+  source <(peaklane completions bash)
+  peaklane completions zsh > ~/.zfunc/_peaklane  (with ~/.zfunc in $fpath)
   peaklane completions fish > ~/.config/fish/completions/peaklane.fish";
 
 /// Print the completion script of a shell

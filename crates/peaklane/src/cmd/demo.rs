@@ -344,6 +344,7 @@ fn write_page(path: &Path, views: &[LaneView<'_>], choice: &DecisionView<'_>, se
         title: "peaklane demo",
         subtitle: &subtitle,
         answer: Some(&answer),
+        standing: Some(&decision::table(choice)),
         lanes: views,
         thresholds: choice.thresholds,
         notes: &how,

@@ -17,7 +17,7 @@ use crate::out;
 
 const EXAMPLES: &str = "\
 Examples:
-  peaklane init                                write peaklane.toml for two free lanes
+  peaklane init                                peaklane.toml for two free lanes
   peaklane init --list-presets
   peaklane init --preset single-lane --stdout  look at it first
   peaklane init --config team.toml             another name";

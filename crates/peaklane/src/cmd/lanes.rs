@@ -44,7 +44,7 @@ pub struct AdHoc {
     #[arg(long, value_name = "VARIABLE")]
     pub api_key_env: Option<String>,
 
-    /// Text to send. Default: the task's own. Example: `--prompt "Reply with one word: ready"`
+    /// Text to send. Default: the task's own; for `try` one short sentence. Example: `--prompt "Reply with one word: ready"`
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
 
@@ -52,7 +52,7 @@ pub struct AdHoc {
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 
-    /// Budget of generated tokens. Default: the task's own. Example: `--max-tokens 64`
+    /// Budget of generated tokens. Default: the task's own; 1024 for `try`. Example: `--max-tokens 64`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
 
@@ -142,7 +142,10 @@ pub fn choose(ad_hoc: &AdHoc, names: &[String], globals: &Globals) -> Result<Cho
         let lane = from_flags(ad_hoc, &env)?;
         let mut config = Config { lanes: vec![lane.clone()], tasks: vec![Task::inline_assist()], ..Config::default() };
         config.burst.warmup = 0;
-        config.check()?;
+        config.check().map_err(|e| {
+            Failure::of(Exit::Usage, &e, Some("check `--base-url` and `--model`".to_owned()))
+                .because("the lane was made by the command line")
+        })?;
         return Ok(Chosen { config, lanes: vec![lane], by_hand: true });
     }
     let loaded = load(globals.config.as_deref(), &env)?;

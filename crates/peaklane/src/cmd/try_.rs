@@ -27,10 +27,10 @@ const PROMPT: &str = "Reply with one short sentence that says hello.";
 const EXAMPLES: &str = "\
 Examples:
   peaklane try --base-url http://127.0.0.1:8080/v1 --model small-coder
+  peaklane try --base-url https://lane.example --model m --api messages
   peaklane try --lane lane-a                  a lane of peaklane.toml
+  peaklane try --lane lane-a --format json    one object, whatever came of it
   peaklane try --all                          what each lane speaks
-  peaklane try --lane lane-a --format json    one JSON object, also when the lane failed
-  LLM_API_KEY=... peaklane try --base-url https://api.example.com/v1 --model m --api messages
 
 Exit code 3 when nothing was answered: the failure is printed all the same.";
 

@@ -39,7 +39,7 @@ pub enum FileFault {
 ///
 /// # Errors
 /// [`FileFault`].
-pub(super) fn read_text(path: &Path, most: usize) -> Result<String, FileFault> {
+pub(crate) fn read_text(path: &Path, most: usize) -> Result<String, FileFault> {
     let about = fs::metadata(path).map_err(|error| match error.kind() {
         // `a/b` where `a` is a file
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if path.symlink_metadata().is_err() => {

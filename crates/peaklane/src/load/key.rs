@@ -61,7 +61,7 @@ impl KeyError {
         Some(match self {
             Self::NotAName => "give the name of an environment variable, and put the key into that variable".to_owned(),
             Self::NotSet { variable } => {
-                format!("export {variable}=..., or leave `key_env` out for a server that asks for no key")
+                format!("export {variable}=..., or name no variable for a server that asks for no key")
             }
             Self::NotText { variable } | Self::BadVariable { variable, .. } => {
                 format!("set `{variable}` to the key alone: one line of plain characters")

@@ -19,6 +19,7 @@ use peaklane_core::config::{self, Config};
 pub use environment::{Environment, KEY_VARIABLE, ProcessEnvironment};
 pub use error::LoadError;
 pub use file::FileFault;
+pub(crate) use file::read_text;
 pub use key::{KeyError, key_from_variable, key_of};
 pub use zone::{UnknownZone, time_zone};
 

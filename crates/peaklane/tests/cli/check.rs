@@ -175,3 +175,15 @@ fn a_prompt_file_is_read_beside_the_configuration() {
     let object = sandbox.run(["check", "--config", "conf/team.toml", "--format", "json"]).expect_code(0).json();
     assert_eq!(object["tasks"][0]["prompt_bytes"], 10);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_device_or_a_huge_file_in_the_place_of_the_configuration_is_refused_unread() {
+    let sandbox = sandbox();
+    fs::File::create(sandbox.path().join("huge.toml")).unwrap().set_len(1 << 40).unwrap();
+    for (file, why) in [("/dev/zero", "no regular file"), ("huge.toml", "bytes long")] {
+        let ran = sandbox.run(["check", "--config", file]);
+        refused(&ran, &[2]);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+}

@@ -52,12 +52,21 @@ fn a_burst_that_was_killed_keeps_what_was_recorded_and_counts_neither_as_pass_no
 
 #[test]
 fn ctrl_c_ends_a_burst_with_code_3_and_what_was_made_is_recorded_and_shown() {
+    ends_with_what_was_made(Signal::INT);
+}
+
+#[test]
+fn sigterm_ends_a_burst_as_ctrl_c_does() {
+    ends_with_what_was_made(Signal::TERM);
+}
+
+fn ends_with_what_was_made(signal: Signal) {
     let lane = FakeLane::start().unwrap();
     let sandbox = with_fake(&lane, "fake-ok");
     let running = sandbox.start([&LONG[..], &["--format", "json"]].concat());
     wait_for_attempts(sandbox.path(), 5);
     let id = Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap();
-    kill_process(id, Signal::INT).unwrap();
+    kill_process(id, signal).unwrap();
     let ran = running.wait().expect_code(3);
     assert!(ran.stderr.contains("interrupted") && ran.stderr.contains("hint: "), "{}", ran.stderr);
     let one = ran.json()["bursts"][0].clone();

@@ -79,6 +79,22 @@ fn bursts_by_hand_are_one_line_each() {
 }
 
 #[test]
+fn blocks_that_would_look_alike_are_told_apart() {
+    let mut small = lane("env", Kind::FreeHosted, &[(None, &[&[]])]);
+    let (mut large, mut other) = (small.clone(), small.clone());
+    small.model = "small".into();
+    (large.model, large.prompt_hash) = ("large".into(), "aaaa".into());
+    (other.model, other.prompt_hash) = ("large".into(), "bbbb".into());
+    let shown = text(&[(&small, None), (&large, None), (&other, None)], 100);
+    let titles: Vec<&str> = shown.lines().filter(|line| line.starts_with("env")).collect();
+    let head = "env · free-hosted · inline-assist, floor 25 s";
+    assert_eq!(
+        titles,
+        [format!("{head} · small"), format!("{head} · large · prompt aaaa"), format!("{head} · large · prompt bbbb"),]
+    );
+}
+
+#[test]
 fn a_void_burst_is_named_and_not_counted() {
     let (a, b) = (
         header("lane-a", Kind::FreeHosted, "2026-11-23", Some("16:00")),

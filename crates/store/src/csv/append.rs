@@ -40,6 +40,10 @@ impl CsvAppender {
         if path.is_dir() {
             return Err(CsvError::Folder { path: path.to_path_buf() });
         }
+        // Before it is opened: opening a pipe could wait for ever.
+        if path.metadata().is_ok_and(|about| !about.is_file()) {
+            return Err(CsvError::NotRegular { path: path.to_path_buf() });
+        }
         let file = OpenOptions::new()
             .read(true)
             .append(true)

@@ -25,6 +25,12 @@ pub enum CsvError {
         /// The path.
         path: PathBuf,
     },
+    /// A pipe, a device, a socket: rows could not be looked at again, and a header could not be found.
+    #[error("`{}` is no regular file", path.display())]
+    NotRegular {
+        /// The path.
+        path: PathBuf,
+    },
     /// Not one byte in it.
     #[error("`{}` is empty", path.display())]
     Empty {
@@ -78,6 +84,7 @@ impl CsvError {
                 _ => return None,
             },
             Self::Folder { .. } => "name a file in it, for example `lane-a.csv`".to_owned(),
+            Self::NotRegular { .. } => "name a file on a disk, for example `lane-a.csv`".to_owned(),
             Self::Empty { .. } => "a file written by `burst --csv` has a header; was another file meant?".to_owned(),
             Self::OtherColumns { separator: Some(_), .. } => {
                 "export it with commas: fields are separated by `,`".to_owned()

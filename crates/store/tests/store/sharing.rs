@@ -177,3 +177,13 @@ fn a_csv_file_that_another_program_locks_for_a_moment_is_waited_for() {
     assert_eq!(read(&path).unwrap().bursts.len(), 1);
     assert!(matches!(CsvAppender::open(dir.path()), Err(CsvError::Folder { .. })));
 }
+
+#[cfg(unix)]
+#[test]
+fn rows_are_not_appended_to_a_device() {
+    // `/dev/full` reads as zeros without an end and takes nothing; a pipe would wait for its other end.
+    for path in ["/dev/full", "/dev/null"] {
+        let error = CsvAppender::open(std::path::Path::new(path)).unwrap_err();
+        assert!(matches!(&error, CsvError::NotRegular { .. }) && error.hint().is_some(), "{error}");
+    }
+}

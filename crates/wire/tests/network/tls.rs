@@ -179,6 +179,13 @@ async fn a_file_that_holds_no_usable_certificate_is_refused_before_anything_is_d
     assert!(refused("no PEM at all").contains("it holds no certificate"));
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert!(refused(nonsense).contains("one of its certificates"));
+    std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+    let of = |path: &std::path::Path| Network::new(Proxies::none(), &[path.into()], true).unwrap_err().to_string();
+    assert!(of(&path).contains("longer than"));
+    assert!(of(folder.path()).contains("it is a folder"));
+    // It has no end.
+    #[cfg(unix)]
+    assert!(of(std::path::Path::new("/dev/zero")).contains("no regular file"));
     let error = Network::new(Proxies::none(), &[folder.path().join("none.pem")], true).unwrap_err();
     assert!(error.to_string().contains("none.pem") && error.hint().is_some());
 }

@@ -1,6 +1,5 @@
 //! What there is to say about a configuration: its lanes, task classes and problems. Sends nothing, shows no key.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use peaklane_core::check::CheckForm;
@@ -11,7 +10,7 @@ use peaklane_wire::endpoint::Endpoint;
 use serde::Serialize;
 
 use super::extent::{self, Extent};
-use crate::load::{Environment, KeyError, LoadError, Loaded, key_of, time_zone};
+use crate::load::{Environment, KeyError, LoadError, Loaded, key_of, read_text, time_zone};
 
 /// All that `check` found. Its JSON form is a stable contract: `schema/output/check.schema.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -225,7 +224,9 @@ pub(super) fn faults_of(error: &LoadError) -> (Option<PathBuf>, Vec<Fault>) {
 /// What else is wrong with a file that could be read but not used: its keys and its zone, which are only looked at once
 /// the rest is sound.
 pub(super) fn further_faults(path: &Path, known: &[Fault], environment: &dyn Environment) -> Vec<Fault> {
-    let Some(mut config) = fs::read_to_string(path).ok().and_then(|text| config::parse(&text).ok()) else {
+    // The same bounds as when it was loaded: what was refused as a device or as too long must not be read here after all.
+    let text = read_text(path, config::MAX_TEXT_BYTES).ok();
+    let Some(mut config) = text.and_then(|text| config::parse(&text).ok()) else {
         return Vec::new();
     };
     let mut faults = Vec::new();

@@ -23,8 +23,8 @@ pub use select::Since;
 
 const EXAMPLES: &str = "\
 Examples:
-  peaklane summary                                 everything in the store
-  peaklane summary lane-a.csv lane-b.csv           CSV files alone: no store, no configuration
+  peaklane summary                        everything in the store
+  peaklane summary lane-a.csv lane-b.csv  CSV files alone, without a store
   peaklane summary --lane lane-a --since 2026-11-23
   peaklane summary --since 3d --format csv > lanes.csv
   peaklane summary --peak 16:00 lane-a.csv";
