@@ -168,9 +168,7 @@ pub fn decide(evidence: &Evidence, thresholds: &Thresholds) -> Decision {
 }
 
 fn pooled(windows: &[WindowCount]) -> Option<PassRate> {
-    let rates = || windows.iter().filter_map(|w| w.rate);
-    let passed = rates().try_fold(0_u32, |sum, r| sum.checked_add(r.passed()))?;
-    PassRate::new(passed, rates().try_fold(0_u32, |sum, r| sum.checked_add(r.of()))?)
+    PassRate::sum(&windows.iter().filter_map(|w| w.rate).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! The rules that decide, as pure functions from counts to verdicts. Every threshold is an argument, every comparison
 //! is exact, and every verdict carries the figures that it used. Sentences for people are made elsewhere.
 
+pub mod certainty;
 pub mod countertest;
 pub mod decision;
+pub mod hours;
 pub mod ladder;
 pub mod trigger;
 
+pub use certainty::{Certainty, CertaintyState, Question, certainty};
 pub use countertest::{CounterTest, CounterVerdict, counter_test};
 pub use decision::{Decision, DecisionVerdict, Evidence, Obstacle, WindowCount, decide};
+pub use hours::{Hours, HoursVerdict, PickedWorst, WindowBursts, judge_hours};
 pub use ladder::{Candidate, Declared, Ladder, Owner, Standing, Why, climb};
 pub use trigger::{Action, TriggerCause, TriggerState, judge_trigger};
 

@@ -73,7 +73,8 @@ pub fn wilson(rate: PassRate, confidence: Confidence) -> Interval {
     wilson_at(rate.share(), f64::from(rate.of()), confidence)
 }
 
-fn wilson_at(share: f64, n: f64, confidence: Confidence) -> Interval {
+/// Wilson's interval of a share of `n` attempts, which need not be whole numbers: an effective sample.
+pub(crate) fn wilson_at(share: f64, n: f64, confidence: Confidence) -> Interval {
     let z = confidence.z();
     let z2 = z * z;
     let centre = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
@@ -128,8 +129,7 @@ pub struct Clustered {
 ///
 /// Source: Rao and Scott 1992, "A simple method for the analysis of clustered binary data", Biometrics 48:577-585.
 pub fn clustered_wilson(bursts: &[PassRate], confidence: Confidence) -> Option<Clustered> {
-    let sum = |count: fn(&PassRate) -> u32| bursts.iter().map(count).try_fold(0_u32, u32::checked_add);
-    let total = PassRate::new(sum(|b| b.passed())?, sum(|b| b.of())?)?;
+    let total = PassRate::sum(bursts)?;
     let (share, n, clusters) = (total.share(), f64::from(total.of()), bursts.len() as f64);
     let binomial = share * (1.0 - share) / n;
     let design_effect = if bursts.len() < 2 || binomial <= 0.0 {

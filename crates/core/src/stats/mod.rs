@@ -5,15 +5,19 @@
 
 pub mod binomial;
 pub mod exact;
+pub mod holm;
 pub mod interval;
 pub mod latency;
 pub mod normal;
+pub mod omnibus;
 pub mod quantile;
 pub mod rate;
 
 pub use exact::{barnard_two_sided, boschloo_improved, fisher_improved, fisher_two_sided};
+pub use holm::holm;
 pub use interval::{Clustered, Confidence, Interval, clopper_pearson, clustered_wilson, newcombe, wilson};
 pub use latency::{AttemptTimes, TrySpan, attempt_times};
+pub use omnibus::omnibus;
 pub use quantile::{Portion, RankInterval, linear, nearest_rank, nearest_rank_with_unfinished, quantile_interval};
 pub use rate::{PassRate, RetryRate, RetryTally, percent_text};
 
@@ -43,6 +47,14 @@ pub enum StatsError {
         /// The limit.
         limit: u32,
     },
+    /// An exact test of many rates over more attempts than it is meant for.
+    #[error("an exact test over {given} attempts in all is beyond the limit of {limit}")]
+    TooLarge {
+        /// Attempts of all rates.
+        given: u64,
+        /// The limit.
+        limit: u32,
+    },
 }
 
 impl StatsError {
@@ -55,6 +67,7 @@ impl StatsError {
             Self::TooMany { .. } => {
                 Some("compare the intervals of the two rates: at this size they say the same as the exact test".into())
             }
+            Self::TooLarge { .. } => Some("compare the intervals of the rates, or test fewer windows or days".into()),
         }
     }
 }

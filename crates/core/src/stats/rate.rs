@@ -22,6 +22,12 @@ impl PassRate {
         (passed <= of.get()).then_some(Self { passed, of })
     }
 
+    /// All attempts of several rates together. `None` without any, or when the counts overflow.
+    pub fn sum(rates: &[Self]) -> Option<Self> {
+        let passed = rates.iter().try_fold(0, |sum, r| u32::checked_add(sum, r.passed()))?;
+        Self::new(passed, rates.iter().try_fold(0, |sum, r| u32::checked_add(sum, r.of()))?)
+    }
+
     /// Attempts that passed.
     pub const fn passed(self) -> u32 {
         self.passed
