@@ -1,11 +1,15 @@
 //! Before anybody migrates: did the one change make a difference?
 
+mod planning;
+
 use serde::Serialize;
 
 use crate::stats::{
     Confidence, Interval, PassRate, StatsError, barnard_two_sided, boschloo_improved, fisher_improved,
     fisher_two_sided, newcombe,
 };
+
+pub use planning::{MAX_FURTHER_BURSTS, MAX_PLANNED_ATTEMPTS, bursts_that_would_decide};
 
 /// Significance at which Barnard's test decides.
 const DECIDES_AT: f64 = 0.05;

@@ -9,7 +9,7 @@ pub mod ladder;
 pub mod trigger;
 
 pub use certainty::{Certainty, CertaintyState, Question, certainty};
-pub use countertest::{CounterTest, CounterVerdict, counter_test};
+pub use countertest::{CounterTest, CounterVerdict, bursts_that_would_decide, counter_test};
 pub use decision::{Decision, DecisionVerdict, Evidence, Obstacle, WindowCount, decide};
 pub use hours::{Hours, HoursVerdict, PickedWorst, WindowBursts, judge_hours};
 pub use ladder::{Candidate, Declared, Ladder, Owner, Standing, Why, climb};

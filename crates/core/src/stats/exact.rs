@@ -5,6 +5,9 @@
 //! (both statistics grow with the difference; Barnard's convexity, Röhmel and Mansmann 1999), so one evaluation costs
 //! only as many steps as there are attempts.
 
+pub(crate) mod critical;
+
+use std::cmp::Ordering;
 use std::f64::consts::FRAC_PI_2;
 
 use super::StatsError;
@@ -86,7 +89,12 @@ pub fn barnard_two_sided(before: PassRate, after: PassRate) -> Result<f64, Stats
     if seen.difference == 0 {
         return Ok(1.0); // every table is at least as extreme
     }
-    let extreme = (0..=n1)
+    Ok(Region { n1, n2, extreme: extreme_from(seen, n1, n2) }.largest_probability())
+}
+
+/// All tables that are at least as extreme as `seen`, whose difference is not 0.
+fn extreme_from(seen: Wald, n1: u32, n2: u32) -> Vec<Extreme> {
+    (0..=n1)
         .map(|x1| {
             let reached = |x2| Wald::of(x1, x2, n1, n2).at_least_as_extreme_as(seen);
             // The difference is 0 where x2 = x1 n2 / n1: worse lies below, improved above.
@@ -98,8 +106,7 @@ pub fn barnard_two_sided(before: PassRate, after: PassRate) -> Result<f64, Stats
                 .map_or(0, |last| last + 1);
             Extreme { below, from: first_true(first_better as u32, n2, reached).unwrap_or(n2 + 1) }
         })
-        .collect();
-    Ok(Region { n1, n2, extreme }.largest_probability())
+        .collect()
 }
 
 /// The squared pooled Wald statistic as a fraction of integers, without the factor that all tables share.
@@ -122,6 +129,12 @@ impl Wald {
     fn at_least_as_extreme_as(self, seen: Self) -> bool {
         self.difference > 0
             && self.difference * self.difference * seen.variance >= seen.difference * seen.difference * self.variance
+    }
+
+    /// By the statistic; meant for differences other than 0.
+    fn compare(&self, other: &Self) -> Ordering {
+        let (mine, theirs) = (self.difference * self.difference, other.difference * other.difference);
+        (mine * other.variance).cmp(&(theirs * self.variance))
     }
 }
 
@@ -158,15 +171,33 @@ impl Region {
         first.iter().zip(&self.extreme).map(|(b, e)| b * side(e)).sum()
     }
 
+    /// True when the largest probability is above `level`; most often known from the grid alone.
+    fn exceeds(&self, level: f64) -> bool {
+        let best = self.grid().fold(0.0, f64::max);
+        // Between grid points a peak rises by far less than a tenth.
+        best > level || (best >= 0.9 * level && self.largest_probability() > level)
+    }
+
+    /// Number of steps of the grid.
+    fn points(&self) -> u32 {
+        (6 * (self.n1 + self.n2) + 64).min(2048)
+    }
+
+    /// Probabilities on the grid.
+    fn grid(&self) -> impl Iterator<Item = f64> {
+        let points = self.points();
+        (0..=points).map(move |i| self.probability(FRAC_PI_2 * f64::from(i) / f64::from(points)))
+    }
+
     /// Largest probability over all common pass rates.
     ///
     /// In the angle the function is a trigonometric polynomial of degree n1 + n2 at most, so a grid of several points per
     /// attempt shows every peak; the grid is bounded, as peaks of large samples are wide (about 1/sqrt(n)). The best
     /// peaks are then closed in on by golden section.
     fn largest_probability(&self) -> f64 {
-        let points = (6 * (self.n1 + self.n2) + 64).min(2048);
+        let points = self.points();
         let angle = |i: u32| FRAC_PI_2 * f64::from(i) / f64::from(points);
-        let grid: Vec<f64> = (0..=points).map(|i| self.probability(angle(i))).collect();
+        let grid: Vec<f64> = self.grid().collect();
         let best = grid.iter().copied().fold(0.0, f64::max);
         let mut largest = best;
         for i in 0..=points {
