@@ -128,6 +128,13 @@ pub struct BurstHeader {
     pub tool_version: String,
     /// The lane is simulated (demo, sim): never to be taken for a measurement of a real one.
     pub simulated: bool,
+    /// How long attempts kept being started, microseconds, for a sustained stretch; `attempts` is 0 then. `None` for a
+    /// burst of a fixed number.
+    pub stretch_us: Option<u64>,
+    /// Id of the campaign that it belongs to ([`crate::campaign`]); `None` for a burst by hand.
+    pub campaign: Option<String>,
+    /// Name of the site of the campaign, where the configuration has several.
+    pub site: Option<String>,
 }
 
 /// How a burst ended, known at its end.
@@ -147,6 +154,21 @@ pub struct BurstEnd {
     pub body_bytes: u64,
     /// Cause and next step where the state is `void`.
     pub finding: Option<String>,
+    /// What the control endpoint took beside the burst; `None` where none is configured.
+    pub control: Option<ControlFigures>,
+}
+
+/// One request to an endpoint of no lane, timed beside a burst, so that one's own network is not taken for the lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlFigures {
+    /// DNS, connect and TLS together, microseconds.
+    pub connect_us: Option<u64>,
+    /// From the last byte of the request sent to the first byte of the answer, microseconds.
+    pub first_byte_us: Option<u64>,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// Why there is no answer.
+    pub error: Option<String>,
 }
 
 /// What a summary needs of one attempt: small enough to keep a hundred thousand of them.

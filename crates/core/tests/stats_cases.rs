@@ -125,6 +125,9 @@ fn header(attempts: u32, floor_us: u64) -> BurstHeader {
         tool_version: "0".into(),
         simulated: false,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     }
 }
 

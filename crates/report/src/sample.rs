@@ -35,6 +35,9 @@ pub(crate) fn header(lane: &str, kind: Kind, date: &str, window: Option<&str>) -
         tool_version: "0.1.0".into(),
         simulated: false,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     }
 }
 
@@ -86,6 +89,7 @@ pub(crate) fn end(state: BurstState) -> BurstEnd {
         own_lag_us: [80, 210, 900],
         body_bytes: 40_960,
         finding: None,
+        control: None,
     }
 }
 

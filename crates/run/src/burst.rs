@@ -251,6 +251,7 @@ pub async fn fire(
         own_lag_us: lag.figures().unwrap_or_default(),
         body_bytes: tally.bytes,
         finding,
+        control: None,
     };
     recorder.end(recording, &end).await?;
     Ok(Fired {

@@ -111,6 +111,7 @@ fn end() -> BurstEnd {
         own_lag_us: [1, 2, 3],
         body_bytes: 1,
         finding: None,
+        control: None,
     }
 }
 
@@ -143,5 +144,8 @@ fn header(attempts: u32) -> BurstHeader {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         simulated: true,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     }
 }

@@ -6,6 +6,7 @@
 pub mod csv;
 mod error;
 mod format;
+mod ledger;
 mod queue;
 mod read;
 mod rows;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use format::{APPLICATION_ID, BUSY_LIMIT, FORMAT};
+pub use ledger::{CampaignRow, Claim, DocumentRow, EventRow, Ledger, SlotKey, SlotRow, SlotState};
 pub use queue::{BurstKey, GATHER, QUEUE_LIMIT};
 pub use read::{BurstFilter, StoreReader, StoredBurst};
 pub use rows::TEXT_LIMIT_BYTES;

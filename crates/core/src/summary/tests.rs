@@ -34,6 +34,9 @@ fn header(attempts: u32) -> BurstHeader {
         tool_version: "0.1.0".into(),
         simulated: false,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     }
 }
 

@@ -217,6 +217,9 @@ fn shot(lane: &DemoLane, date: &str, window: &str, seed: u64, lag: &Arc<LagProbe
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         simulated: true,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     };
     let limit = real(TOTAL_LIMIT);
     let plan = BurstPlan {

@@ -213,6 +213,7 @@ fn a_burst_as_programs_get_it_is_what_its_schema_promises() {
         own_lag_us: [10, 20, 30],
         body_bytes: 4_096,
         finding: Some("max_tokens was refused".to_owned()),
+        control: None,
     };
     for (state, end, warmup) in [
         (BurstState::Complete, Some(&end), Some(&burst.attempts[7])),

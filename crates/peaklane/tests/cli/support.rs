@@ -96,6 +96,9 @@ pub(crate) fn burst(lane: &str, date: &str, window: Option<&str>, misses: &[End]
         tool_version: "0.1.0".into(),
         simulated: true,
         tasks_per_hour_floor: None,
+        stretch_us: None,
+        campaign: None,
+        site: None,
     };
     let passes = (2..).map(|seconds| End::Pass(seconds * 1000)).take(8 - misses.len());
     let ends = passes.chain(misses.iter().copied());
@@ -174,6 +177,7 @@ pub(crate) fn write_store(path: &Path, bursts: &[Burst]) {
             own_lag_us: [10, 20, 30],
             body_bytes: 4_096,
             finding: None,
+            control: None,
         };
         sink.end_burst_blocking(key, &end).expect("an end");
     }

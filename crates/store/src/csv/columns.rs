@@ -12,7 +12,7 @@ use super::line::{Line, split};
 pub const CSV_FORMAT: &str = "v1";
 
 /// Columns that say what the burst was: the same in all rows of a burst.
-pub(super) const HEADER_COLUMNS: [&str; 26] = [
+pub(super) const HEADER_COLUMNS: [&str; 29] = [
     "burst_id",
     "run",
     "lane",
@@ -39,6 +39,9 @@ pub(super) const HEADER_COLUMNS: [&str; 26] = [
     "tool_version",
     "simulated",
     "tasks_per_hour_floor",
+    "stretch_us",
+    "campaign",
+    "site",
 ];
 
 /// Columns that say how the attempt went.
@@ -78,11 +81,14 @@ pub(super) const ATTEMPT_COLUMNS: [&str; 32] = [
 ];
 
 /// All columns in the order in which they are written: version first, format last.
-pub const COLUMNS: [&str; 59] = all_columns();
+pub const COLUMNS: [&str; 62] = all_columns();
 
 /// Columns that a file may lack when it is read: their fields may be empty anyway, or no summary needs them.
-pub const OPTIONAL_COLUMNS: [&str; 31] = [
+pub const OPTIONAL_COLUMNS: [&str; 34] = [
     "tasks_per_hour_floor",
+    "stretch_us",
+    "campaign",
+    "site",
     "concurrency",
     "date",
     "window",
@@ -115,9 +121,9 @@ pub const OPTIONAL_COLUMNS: [&str; 31] = [
     "check_note",
 ];
 
-const fn all_columns() -> [&'static str; 59] {
+const fn all_columns() -> [&'static str; 62] {
     // `tool_version` is a header column too, but stands first; everything else keeps the order of the lists.
-    let mut all = [""; 59];
+    let mut all = [""; 62];
     all[0] = "tool_version";
     let mut to = 1;
     let mut from = 0;
@@ -206,7 +212,7 @@ pub(super) fn row(line: &mut Line, h: &BurstHeader, a: &AttemptRecord) {
     line.number(h.spacing_us).text(h.prompt_mode.name()).text(h.connections.name()).number(h.stream);
     line.number(h.max_retries).number(h.total_timeout_us).number(h.seed).text(&h.prompt_hash);
     line.words(&h.date).words(&h.window).words(&h.zone).number(h.started_unix_us).number(h.simulated);
-    line.maybe(h.tasks_per_hour_floor);
+    line.maybe(h.tasks_per_hour_floor).maybe(h.stretch_us).words(&h.campaign).words(&h.site);
 
     let (usage, hands, last) = (a.usage(), a.handshake(), a.last());
     line.number(a.index).number(a.warmup).number(a.intended_unix_us).number(a.skew_us);
@@ -271,6 +277,9 @@ mod tests {
             tool_version: "0.1.0".into(),
             simulated: false,
             tasks_per_hour_floor: None,
+            stretch_us: None,
+            campaign: None,
+            site: None,
         };
         let attempt = AttemptRecord {
             index: 4,
@@ -291,7 +300,7 @@ mod tests {
         row(&mut line, &header, &attempt);
         assert_eq!(
             line.finish(),
-            "0.1.0,id,run,lane,paid-hosted,chat,m,u,t,1,1,,0,nonce,before,true,0,2,3,h,,,,-5,false,,4,false,6,7,failed,\
+            "0.1.0,id,run,lane,paid-hosted,chat,m,u,t,1,1,,0,nonce,before,true,0,2,3,h,,,,-5,false,,,,,4,false,6,7,failed,\
              unreachable,8,,,0,,,,,,,,,,,,,,,,,,,,,,,v1"
         );
     }

@@ -274,6 +274,9 @@ impl Row<'_> {
             tool_version: self.text("tool_version"),
             simulated: self.truth("simulated")?,
             tasks_per_hour_floor: self.maybe("tasks_per_hour_floor")?,
+            stretch_us: self.maybe("stretch_us")?,
+            campaign: self.words("campaign"),
+            site: self.words("site"),
         })
     }
 

@@ -1,12 +1,12 @@
 //! A burst: its header when it begins, its end when it is over.
 
-use peaklane_core::burst::{BurstEnd, BurstHeader};
+use peaklane_core::burst::{BurstEnd, BurstHeader, ControlFigures};
 use rusqlite::Row;
 
 use super::{Put, Take, connections, prompt_mode, state};
 
 /// What is known at the begin.
-pub(crate) const BURST_COLUMNS: [&str; 26] = [
+pub(crate) const BURST_COLUMNS: [&str; 29] = [
     "id",
     "run",
     "lane",
@@ -33,10 +33,13 @@ pub(crate) const BURST_COLUMNS: [&str; 26] = [
     "tool_version",
     "simulated",
     "tasks_per_hour_floor",
+    "stretch_us",
+    "campaign",
+    "site",
 ];
 
 /// What is known at the end.
-pub(crate) const END_COLUMNS: [&str; 9] = [
+pub(crate) const END_COLUMNS: [&str; 13] = [
     "state",
     "duration_us",
     "peak_in_flight",
@@ -46,6 +49,10 @@ pub(crate) const END_COLUMNS: [&str; 9] = [
     "own_lag_max_us",
     "body_bytes",
     "finding",
+    "control_connect_us",
+    "control_first_byte_us",
+    "control_status",
+    "control_error",
 ];
 
 /// Binds a header in the order of [`BURST_COLUMNS`].
@@ -56,6 +63,7 @@ pub(crate) fn put_burst(put: &mut Put<'_, '_>, h: &BurstHeader) -> rusqlite::Res
     put.value(h.stream)?.value(h.max_retries)?.number(h.total_timeout_us)?.value(h.seed.to_string())?;
     put.value(&h.prompt_hash)?.value(&h.date)?.value(&h.window)?.value(&h.zone)?.value(h.started_unix_us)?;
     put.value(&h.tool_version)?.value(h.simulated)?.value(h.tasks_per_hour_floor)?;
+    put.maybe(h.stretch_us)?.value(&h.campaign)?.value(&h.site)?;
     Ok(())
 }
 
@@ -89,6 +97,9 @@ pub(crate) fn burst_of(row: &Row<'_>, from: usize) -> rusqlite::Result<BurstHead
         tool_version: take.value()?,
         simulated: take.value()?,
         tasks_per_hour_floor: take.value()?,
+        stretch_us: take.value()?,
+        campaign: take.value()?,
+        site: take.value()?,
     })
 }
 
@@ -99,6 +110,9 @@ pub(crate) fn put_end(put: &mut Put<'_, '_>, e: &BurstEnd) -> rusqlite::Result<(
         put.number(lag)?;
     }
     put.number(e.body_bytes)?.value(&e.finding)?;
+    let control = e.control.as_ref();
+    put.maybe(control.and_then(|c| c.connect_us))?.maybe(control.and_then(|c| c.first_byte_us))?;
+    put.value(control.and_then(|c| c.status))?.value(control.and_then(|c| c.error.as_deref()))?;
     Ok(())
 }
 
@@ -115,5 +129,17 @@ pub(crate) fn end_of(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Burs
         own_lag_us: [take.value()?, take.value()?, take.value()?],
         body_bytes: take.value()?,
         finding: take.value()?,
+        control: control_of(&mut take)?,
     }))
+}
+
+/// The control's columns; `None` when all are empty: none was asked.
+fn control_of(take: &mut Take<'_, '_>) -> rusqlite::Result<Option<ControlFigures>> {
+    let control = ControlFigures {
+        connect_us: take.value()?,
+        first_byte_us: take.value()?,
+        status: take.value()?,
+        error: take.value()?,
+    };
+    Ok((control != ControlFigures::default()).then_some(control))
 }

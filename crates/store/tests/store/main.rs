@@ -5,6 +5,7 @@ mod csv;
 mod errors;
 mod kept;
 mod kill;
+mod ledger;
 mod roundtrip;
 mod sharing;
 mod support;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use peaklane_core::attempt::{AttemptRecord, Verdict};
-use peaklane_core::burst::{BurstEnd, BurstHeader, BurstState, Connections, PromptMode};
+use peaklane_core::burst::{BurstEnd, BurstHeader, BurstState, Connections, ControlFigures, PromptMode};
 use peaklane_core::lane::{Api, Kind};
 use peaklane_core::outcome::Outcome;
 use peaklane_core::record::{Handshake, ToolCall, TryRecord, Usage};
@@ -37,6 +37,9 @@ pub(crate) fn header(id: &str) -> BurstHeader {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         tasks_per_hour_floor: None,
+        stretch_us: Some(600_000_000),
+        campaign: Some("7f3a9c01b2d4-2026-11-30".to_owned()),
+        site: Some("berlin".to_owned()),
     }
 }
 
@@ -49,6 +52,12 @@ pub(crate) fn end() -> BurstEnd {
         own_lag_us: [11, 222, 3_333],
         body_bytes: 987_654,
         finding: None,
+        control: Some(ControlFigures {
+            connect_us: Some(1_500),
+            first_byte_us: None,
+            status: None,
+            error: Some("connection reset".to_owned()),
+        }),
     }
 }
 

@@ -143,6 +143,9 @@ mod tests {
             tool_version: "0.1.0".into(),
             simulated: false,
             tasks_per_hour_floor: None,
+            stretch_us: None,
+            campaign: None,
+            site: None,
         }
     }
 
