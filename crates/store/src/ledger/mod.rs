@@ -64,6 +64,17 @@ pub struct DocumentRow {
     pub body: String,
 }
 
+/// What answers of one burst called themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnsweredBy {
+    /// `model` of the answer.
+    pub model: Option<String>,
+    /// `system_fingerprint` of the answer.
+    pub system_fingerprint: Option<String>,
+    /// How many tries were answered so.
+    pub tries: u32,
+}
+
 /// The store opened for planning and deciding.
 #[derive(Debug)]
 pub struct Ledger {
@@ -203,11 +214,13 @@ impl Ledger {
     ///
     /// # Errors
     /// [`StoreError`] as SQLite refuses.
-    pub fn answered_by(&self, burst: &str) -> Result<Vec<(Option<String>, Option<String>, u32)>, StoreError> {
+    pub fn answered_by(&self, burst: &str) -> Result<Vec<AnsweredBy>, StoreError> {
         let sql = "SELECT model, system_fingerprint, count(*) FROM tries \
                    WHERE burst = (SELECT burst FROM bursts WHERE id = ?) AND outcome = 'ok' \
                    GROUP BY model, system_fingerprint ORDER BY count(*) DESC, model, system_fingerprint";
-        self.all(sql, &[&burst], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        self.all(sql, &[&burst], |row| {
+            Ok(AnsweredBy { model: row.get(0)?, system_fingerprint: row.get(1)?, tries: row.get(2)? })
+        })
     }
 
     /// The first row of a question, if there is one.

@@ -60,7 +60,7 @@ pub enum Claim {
     /// It is ours: fire.
     Ours,
     /// Another process had it first, or it is over.
-    Taken(SlotRow),
+    Taken(Box<SlotRow>),
 }
 
 const COLUMNS: &str = "campaign, date, \"window\", nth, lane, task, due_unix_us, state, reason, started_unix_us, late_s, \
@@ -95,7 +95,7 @@ impl Ledger {
             return Ok(Claim::Ours);
         }
         let gone = || StoreError::Damaged { path: self.path.clone(), what: format!("slot {key:?} vanished") };
-        Ok(Claim::Taken(self.slot(key)?.ok_or_else(gone)?))
+        Ok(Claim::Taken(Box::new(self.slot(key)?.ok_or_else(gone)?)))
     }
 
     /// Lengthens the leases of a process.
