@@ -68,6 +68,11 @@ fn simulated_campaigns_are_judged_as_often_rightly_as_exact_sums_say_and_the_pag
     let table = power_table();
     let wrong = compare(&table);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The hours have no second route, but a promise: 5 % false alarms at most, whether attempts hang together or not.
+    for alike in table.alike {
+        assert!(alike.differ.share() <= 0.05 + allowed(0.05), "{}", alike.differ.share());
+    }
+    assert!(table.alike[1].attempts_alone.share() > 0.2, "else there would be no need to regard bursts");
 
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
     let page = fs::read_to_string(&path).unwrap();

@@ -2,11 +2,17 @@
 //!
 //! One exact test per lane over all of its windows, and Holm's adjustment over the lanes that were asked: picking out the
 //! window or the lane that looks odd and testing only that one would find something in every campaign.
+//!
+//! The attempts of a burst share a queue, and an exact test of single attempts would take one bad day for a bad hour. So
+//! the counts are first divided by the design effect of the bursts within their windows (Rao and Scott): where the bursts of
+//! a window agree, that changes nothing.
 
 use serde::Serialize;
 
 use super::Thresholds;
-use crate::stats::{Confidence, Interval, PassRate, StatsError, clustered_wilson, holm, omnibus};
+use crate::stats::{
+    Confidence, Interval, PassRate, StatsError, clustered_wilson, effective_rate, holm, omnibus, pooled_design_effect,
+};
 use crate::summary::{window_order, worst_of};
 
 /// Adjusted p at or below which the windows of a lane differ beyond chance.
@@ -74,9 +80,14 @@ pub struct PickedWorst {
 pub struct Hours {
     /// The verdict.
     pub verdict: HoursVerdict,
-    /// P of the exact test that all windows have one rate, 0 to 1. `None` with fewer than two windows.
+    /// P of the exact test that all windows have one rate, 0 to 1, as if attempts were independent. `None` with fewer
+    /// than two windows.
     pub omnibus_p: Option<f64>,
-    /// The same after Holm's adjustment over the lanes: this one decides.
+    /// How much less than their number the attempts say, at least 1: see [`pooled_design_effect`].
+    pub design_effect: f64,
+    /// P of the same test on the counts divided by the design effect.
+    pub clustered_p: Option<f64>,
+    /// `clustered_p` after Holm's adjustment over the lanes: this one decides.
     pub adjusted_p: Option<f64>,
     /// The worst window, the earliest on a tie. `None` without any burst.
     pub worst: Option<PickedWorst>,
@@ -95,20 +106,39 @@ impl Hours {
 /// # Errors
 /// [`StatsError::TooLarge`] when a lane has more attempts than an exact test is meant for.
 pub fn judge_hours(lanes: &[Vec<WindowBursts>], thresholds: &Thresholds) -> Result<Vec<Hours>, StatsError> {
-    let rates = |lane: &[WindowBursts]| lane.iter().filter_map(WindowBursts::rate).collect::<Vec<_>>();
-    let raw: Vec<Option<f64>> = lanes
-        .iter()
-        .map(|lane| Some(rates(lane)).filter(|r| r.len() > 1).map(|r| omnibus(&r)).transpose())
-        .collect::<Result<_, _>>()?;
-    let mut adjusted = holm(&raw.iter().copied().flatten().collect::<Vec<_>>()).into_iter();
+    let tested: Vec<Tested> = lanes.iter().map(|lane| test(lane)).collect::<Result<_, _>>()?;
+    let mut adjusted = holm(&tested.iter().filter_map(|t| t.clustered_p).collect::<Vec<_>>()).into_iter();
     Ok(lanes
         .iter()
-        .zip(raw)
-        .map(|(lane, omnibus_p)| {
-            let adjusted_p = omnibus_p.and_then(|_| adjusted.next());
-            Hours { verdict: verdict(lane, adjusted_p, thresholds), omnibus_p, adjusted_p, worst: worst(lane) }
+        .zip(tested)
+        .map(|(lane, Tested { omnibus_p, design_effect, clustered_p })| {
+            let adjusted_p = clustered_p.and_then(|_| adjusted.next());
+            let verdict = verdict(lane, adjusted_p, thresholds);
+            Hours { verdict, omnibus_p, design_effect, clustered_p, adjusted_p, worst: worst(lane) }
         })
         .collect())
+}
+
+/// The figures of one lane before it is seen beside the others.
+struct Tested {
+    omnibus_p: Option<f64>,
+    design_effect: f64,
+    clustered_p: Option<f64>,
+}
+
+fn test(lane: &[WindowBursts]) -> Result<Tested, StatsError> {
+    let rates: Vec<PassRate> = lane.iter().filter_map(WindowBursts::rate).collect();
+    let design_effect = pooled_design_effect(&lane.iter().map(|w| w.bursts.as_slice()).collect::<Vec<_>>());
+    if rates.len() < 2 {
+        return Ok(Tested { omnibus_p: None, design_effect, clustered_p: None });
+    }
+    let omnibus_p = omnibus(&rates)?;
+    let clustered_p = if design_effect > 1.0 {
+        omnibus(&rates.iter().map(|r| effective_rate(*r, design_effect)).collect::<Vec<_>>())?
+    } else {
+        omnibus_p
+    };
+    Ok(Tested { omnibus_p: Some(omnibus_p), design_effect, clustered_p: Some(clustered_p) })
 }
 
 fn in_order(lane: &[WindowBursts]) -> Vec<(&WindowBursts, PassRate)> {
@@ -193,6 +223,24 @@ mod tests {
         let (raw, adjusted) = (among[1].omnibus_p.unwrap(), among[1].adjusted_p.unwrap());
         assert!((raw - 85_008.0 / 1_712_304.0).abs() < 1e-12, "{raw}");
         assert!((adjusted - 2.0 * raw).abs() < 1e-12, "the lane without data does not count: {adjusted}");
+    }
+
+    #[test]
+    fn two_bad_days_are_no_bad_hour() {
+        // 12 of 24 at 16:00 both times: once every day, once because two days were lost nearly whole.
+        let at_four = |passes: [u32; 3]| {
+            let mut lane = lane(&[("09:00", 24), ("12:30", 24), ("16:00", 12), ("21:00", 24)]);
+            lane[2].bursts = passes.iter().map(|p| PassRate::new(*p, 8).unwrap()).collect();
+            lane
+        };
+        let every_day = &judge(&[at_four([4, 4, 4])])[0];
+        assert!(matches!(every_day.verdict, HoursVerdict::HardConstraint { .. }));
+        assert_eq!((every_day.design_effect, every_day.clustered_p), (1.0, every_day.omnibus_p));
+        // spread 4² + 2² + 2² = 24 against 1/4 x 16 = 4
+        let two_days = &judge(&[at_four([8, 2, 2])])[0];
+        assert!((two_days.design_effect - 6.0).abs() < 1e-12);
+        assert_eq!(two_days.verdict, HoursVerdict::Uniform);
+        assert!(two_days.omnibus_p == every_day.omnibus_p && two_days.clustered_p > two_days.omnibus_p);
     }
 
     #[test]

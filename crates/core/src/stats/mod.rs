@@ -4,6 +4,7 @@
 //! end comes out. No random numbers and no approximations by simulation: the same counts give the same bits.
 
 pub mod binomial;
+pub mod cluster;
 pub mod exact;
 pub mod holm;
 pub mod interval;
@@ -13,6 +14,7 @@ pub mod omnibus;
 pub mod quantile;
 pub mod rate;
 
+pub use cluster::{effective_rate, pooled_design_effect};
 pub use exact::{barnard_two_sided, boschloo_improved, fisher_improved, fisher_two_sided};
 pub use holm::holm;
 pub use interval::{Clustered, Confidence, Interval, clopper_pearson, clustered_wilson, newcombe, wilson};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use peaklane_core::rules::certainty::settle;
+use peaklane_core::rules::hours::DIFFERS_AT;
 use peaklane_core::rules::{
     Action, CounterVerdict, DecisionVerdict, Evidence, HoursVerdict, Question, Thresholds, WindowBursts, WindowCount,
     counter_test, decide, judge_hours, judge_trigger,
@@ -72,11 +73,19 @@ pub(crate) struct Fired {
     pub(crate) within_20_days: Counted,
 }
 
+/// How often windows were said to differ that do not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Alike {
+    /// By the rule.
+    pub(crate) differ: Counted,
+    /// By the exact test as if all attempts were independent.
+    pub(crate) attempts_alone: Counted,
+}
+
 /// Everything; the first of each pair has independent attempts, the second correlated ones.
 pub(crate) struct PowerTable {
     pub(crate) decisions: [Vec<Decisions>; 2],
-    /// All four windows at 90 %: how often a hard constraint is seen that is none.
-    pub(crate) false_constraint: [Counted; 2],
+    pub(crate) alike: [Alike; 2],
     pub(crate) triggers: [Vec<Fired>; 2],
     /// Improved, worse, no change, undecided.
     pub(crate) changes: [Vec<[Counted; 4]>; 2],
@@ -86,7 +95,7 @@ pub(crate) fn power_table() -> PowerTable {
     let mut judge = Judge { dice: ChaCha8Rng::seed_from_u64(SEED), hours: HashMap::new() };
     let mut both = |correlated| {
         let decisions = RATES.into_iter().map(|rate| judge.decisions(rate, correlated)).collect::<Vec<_>>();
-        let alike = judge.false_constraint(correlated);
+        let alike = judge.alike(correlated);
         let triggers = TRIGGER_RATES.into_iter().map(|rate| judge.trigger(rate, correlated)).collect::<Vec<_>>();
         let changes = CHANGES.into_iter().map(|change| judge.changes(change, correlated)).collect::<Vec<_>>();
         (decisions, alike, triggers, changes)
@@ -94,7 +103,7 @@ pub(crate) fn power_table() -> PowerTable {
     let (independent, correlated) = (both(false), both(true));
     PowerTable {
         decisions: [independent.0, correlated.0],
-        false_constraint: [independent.1, correlated.1],
+        alike: [independent.1, correlated.1],
         triggers: [independent.2, correlated.2],
         changes: [independent.3, correlated.3],
     }
@@ -104,8 +113,15 @@ type Campaign = [[PassRate; DAYS as usize]; WINDOWS.len()];
 
 struct Judge {
     dice: ChaCha8Rng,
-    /// Hard constraint or not, by the passes of the windows: the same four counts come again and again.
-    hours: HashMap<[u32; WINDOWS.len()], bool>,
+    /// What was said of the hours, by the passes of the bursts: the same counts come again and again.
+    hours: HashMap<[[u32; DAYS as usize]; WINDOWS.len()], HoursSeen>,
+}
+
+#[derive(Clone, Copy)]
+struct HoursSeen {
+    constraint: bool,
+    differ: bool,
+    attempts_alone: bool,
 }
 
 impl Judge {
@@ -139,29 +155,40 @@ impl Judge {
             seen.worst_out.add(out(worst));
             seen.worst_out_sure.add(out(worst) && worst.1);
             seen.holds_sure.add((!out(declared) && declared.1) || (!out(worst) && worst.1));
-            seen.hard_constraint.add(self.hard_constraint(&campaign));
+            seen.hard_constraint.add(self.hours(&campaign).constraint);
         }
         seen
     }
 
-    fn false_constraint(&mut self, correlated: bool) -> Counted {
-        let mut seen = Counted::default();
+    /// All four windows at 90 %.
+    fn alike(&mut self, correlated: bool) -> Alike {
+        let mut seen = Alike::default();
         for _ in 0..CAMPAIGNS {
             let campaign = self.campaign([0.9; WINDOWS.len()], correlated);
-            seen.add(self.hard_constraint(&campaign));
+            let hours = self.hours(&campaign);
+            seen.differ.add(hours.differ);
+            seen.attempts_alone.add(hours.attempts_alone);
         }
         seen
     }
 
-    fn hard_constraint(&mut self, campaign: &Campaign) -> bool {
-        // which window has which count changes names only
-        let mut totals = campaign.map(|bursts| bursts.iter().map(|b| b.passed()).sum());
-        totals.sort_unstable();
-        *self.hours.entry(totals).or_insert_with(|| {
+    fn hours(&mut self, campaign: &Campaign) -> HoursSeen {
+        // which window and which day has which count changes names only
+        let mut key = campaign.map(|bursts| {
+            let mut passes = bursts.map(|b| b.passed());
+            passes.sort_unstable();
+            passes
+        });
+        key.sort_unstable();
+        *self.hours.entry(key).or_insert_with(|| {
             let lane = WINDOWS.iter().zip(campaign);
             let lane = lane.map(|(w, b)| WindowBursts { window: (*w).into(), bursts: b.to_vec() }).collect();
-            let hours = judge_hours(&[lane], &Thresholds::default()).unwrap();
-            matches!(hours[0].verdict, HoursVerdict::HardConstraint { .. })
+            let hours = judge_hours(&[lane], &Thresholds::default()).unwrap().remove(0);
+            HoursSeen {
+                constraint: matches!(hours.verdict, HoursVerdict::HardConstraint { .. }),
+                differ: hours.differ(),
+                attempts_alone: hours.omnibus_p.is_some_and(|p| p <= DIFFERS_AT),
+            }
         })
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn power(table: &PowerTable) -> String {
             let _ = writeln!(page, "| {} | {name} | {} |", rate(truth), cells.join(" | "));
         }
     }
-    let [alike, alike_correlated] = table.false_constraint.map(percent);
+    let [alike, alike_correlated] = table.alike;
     let _ = writeln!(
         page,
         "\n* A collapse is found: a lane of 50 % at its peak is out in {} of the campaigns, conclusively in {}.\n\
@@ -56,8 +56,8 @@ pub(crate) fn power(table: &PowerTable) -> String {
          afterwards in {}, and with correlated attempts in {}.\n\
          * A lane a little below the bar slips through: with a true 85 % it is kept in {} of the campaigns.\n\
          * \"Holds\" is never conclusive after 24 attempts; \"out\" with a true 90 % or more is, wrongly, in {} at most.\n\
-         * The test of the hours takes attempts as independent. With 90 % in all four windows it sees a hard constraint in {}\n  \
-         of the campaigns, with correlated attempts in {}: then look at another week before you plan around it.",
+         * Hours: with 90 % in all four windows they are said to differ in {} of the campaigns, with correlated attempts in\n  \
+         {}. Without regard to bursts that would be {} and {}.",
         percent(plain[at(0.5)].declared_out),
         percent(plain[at(0.5)].declared_out_sure),
         percent(plain[at(0.95)].declared_out),
@@ -72,8 +72,10 @@ pub(crate) fn power(table: &PowerTable) -> String {
                 .filter(|(_, r)| **r >= 0.9)
                 .flat_map(|(row, _)| [row.declared_out_sure, row.worst_out_sure])
         )),
-        alike,
-        alike_correlated,
+        percent(alike.differ),
+        percent(alike_correlated.differ),
+        percent(alike.attempts_alone),
+        percent(alike_correlated.attempts_alone),
     );
 
     page.push_str(
@@ -115,7 +117,7 @@ pub(crate) fn power(table: &PowerTable) -> String {
         page,
         "\n* From 50 to 95 % is found in {}; from 50 to 75 % in {} only, the rest is most often undecided.\n\
          * Nothing changed at 95 %: \"no change that matters\" in {}. Nothing changed at 50 %: undecided in {}, since 24\n  \
-         attempts a side leave an interval of some 27 points to each side.\n\
+         attempts a side leave an interval of some 26 points to each side.\n\
          * Correlated attempts show changes that are none: at 50 % twice, \"improved\" or \"worse\" in {} in place of {}.\n  \
          That is what the unchanged lane beside it is for.",
         percent(plain[found(0.5, 0.95)][0]),
