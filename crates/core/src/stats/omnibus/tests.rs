@@ -86,7 +86,7 @@ fn where_both_ways_can_be_gone_the_inversion_agrees_with_the_exact_sum() {
         let table = table_of(&counts);
         let exact = table.exact().unwrap();
         let share = inversion::p_value(&table) / exact;
-        assert!((0.99..=1.06).contains(&share), "{share} of {exact}");
+        assert!((0.99..=1.1).contains(&share), "{share} of {exact}");
     }
 }
 
@@ -97,12 +97,30 @@ fn forty_eight_windows_have_a_p_value() {
     assert!(table_of(&even).exact().is_none(), "worked out after all: the test needs a larger table");
     // By 100,000 tables drawn without putting back (Python's random.sample): 0.6338, standard error 0.0015.
     let got = p(&even);
-    assert!((0.6338 - 0.005..0.6338 * 1.06 + 0.005).contains(&got), "{got}");
+    assert!((0.6338 - 0.005..0.6338 * 1.1 + 0.005).contains(&got), "{got}");
     // One hour of the day far below: 0.00279, standard error 0.00017.
     let mut odd = even;
     odd[30] = (4, 24);
     let got = p(&odd);
-    assert!((0.002_79 - 0.000_5..0.002_79 * 1.06 + 0.000_5).contains(&got), "{got}");
+    assert!((0.002_79 - 0.000_5..0.002_79 * 1.1 + 0.000_5).contains(&got), "{got}");
+}
+
+#[test]
+fn few_misses_are_worked_out_to_the_end_in_any_number_of_windows() {
+    // 23 misses in 23 windows of 48: no table is likelier, so all are in the sum.
+    let flat: Vec<(u32, u32)> = (0..48).map(|i| (24 - i % 2 - u32::from(i == 0), 24)).skip(1).collect();
+    let exact = table_of(&flat).exact().expect("worked out");
+    near(exact, 1.0, 1e-9);
+}
+
+#[test]
+fn many_windows_with_a_few_misses_each_agree_with_drawn_tables() {
+    // 60 misses in 30 of 48 windows; 200,000 tables drawn without putting back: 0.01473, standard error 0.00027.
+    let misses = (0..30).map(|i| if i % 5 == 0 { 4 } else { 1 + i % 2 }).chain([0; 18]);
+    let counts: Vec<(u32, u32)> = misses.map(|m| (24 - m, 24)).collect();
+    assert!(table_of(&counts).exact().is_none());
+    let got = p(&counts);
+    assert!((0.014_73 - 0.000_8..0.014_73 * 1.1 + 0.000_8).contains(&got), "{got}");
 }
 
 #[test]
@@ -113,7 +131,7 @@ fn a_table_beyond_the_limit_is_refused_with_a_way_on() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn the_sum_equals_that_over_every_single_table(
         counts in prop::collection::vec((1_u32..7, 0_u32..7), 2..6),
@@ -139,5 +157,18 @@ proptest! {
         let mirrored: Vec<(u32, u32)> = counts.iter().rev().map(|(x, n)| (n - x, *n)).collect();
         let (there, back) = (p(&counts), p(&mirrored));
         prop_assert!((there - back).abs() <= 1e-9 * there && there > 0.0 && there <= 1.0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn the_inversion_is_at_most_ten_percent_too_large_and_one_too_small(
+        counts in prop::collection::vec(12_u32..=22, 7..9),
+    ) {
+        let table = table_of(&counts.iter().map(|x| (*x, 24)).collect::<Vec<_>>());
+        let exact = table.exact().unwrap();
+        let share = inversion::p_value(&table) / exact;
+        prop_assert!((0.99..=1.1).contains(&share), "{} of {}", share, exact);
     }
 }
