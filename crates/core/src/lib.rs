@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod burst;
+pub mod campaign;
 pub mod check;
 pub mod config;
 pub mod lane;

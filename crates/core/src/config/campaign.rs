@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::calendar::{ClockTime, Day, TOML_DATETIME};
 use super::micros::Micros;
+use super::money::Usd;
 
 /// Length of a window where none is written: 90 minutes, or up to the next window where that begins earlier.
 pub const DEFAULT_WINDOW_LENGTH: Micros = Micros::from_secs(90 * 60);
@@ -43,6 +44,41 @@ pub struct Campaign {
     pub late_tolerance: Micros,
     /// Bursts in each window, 1 to 60: the first at its begin, more spread over its length.
     pub bursts_per_window: u32,
+    /// Most requests of the whole campaign, warm-ups and retries included, 1 or more. At the cap it stops, and says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_requests: Option<u64>,
+    /// Most tokens of the whole campaign, prompts and answers together, 1 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u64>,
+    /// Most that the whole campaign may cost by the prices of its lanes, US dollars; `0` is a campaign that may cost
+    /// nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<Usd>,
+    /// What `watch` does after the last day: `peak` goes on with the bursts of the peak window, so that triggers have data;
+    /// `stop` ends.
+    pub after: AfterCampaign,
+}
+
+/// What happens once a campaign's days are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum AfterCampaign {
+    /// The bursts of the peak window go on.
+    #[default]
+    Peak,
+    /// Nothing more is measured.
+    Stop,
+}
+
+impl AfterCampaign {
+    /// The stable spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Peak => "peak",
+            Self::Stop => "stop",
+        }
+    }
 }
 
 impl Default for Campaign {
@@ -57,6 +93,10 @@ impl Default for Campaign {
             holidays: Vec::new(),
             late_tolerance: Micros::from_secs(600),
             bursts_per_window: 1,
+            budget_requests: None,
+            budget_tokens: None,
+            budget_usd: None,
+            after: AfterCampaign::Peak,
         }
     }
 }

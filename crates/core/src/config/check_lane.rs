@@ -3,11 +3,14 @@
 use url::Url;
 
 use super::check::Found;
+use super::check_price;
 use super::error::KeyPath;
 use super::lane::Lane;
 
 const MAX_HEADERS: usize = 32;
 const MAX_LIMIT: u64 = 1_000_000_000_000;
+/// More than a dozen people's whole time.
+const MAX_OPS_HOURS: f64 = 10_000.0;
 
 /// Header names that the client sets itself; a second value would break the request.
 const OWN_HEADERS: [&str; 7] =
@@ -35,6 +38,9 @@ pub(super) fn check(lane: &Lane, index: usize, found: &mut Found) {
     if lane.model.trim().is_empty() {
         found.key(key("model"), "`model` is blank", "name the model as the lane spells it");
     }
+    if let Some(price) = &lane.price {
+        check_price::check(price, &key("price"), found);
+    }
     if lane.price.is_some() && lane.rent_usd_per_hour.is_some() {
         let what = format!("lane `{}` has both `price` and `rent_usd_per_hour`", lane.name);
         found.key(key("rent_usd_per_hour"), what, "a lane is paid by token or by time: leave one out");
@@ -51,6 +57,8 @@ pub(super) fn check(lane: &Lane, index: usize, found: &mut Found) {
         ("requests_per_minute", lane.limits.requests_per_minute),
         ("requests_per_day", lane.limits.requests_per_day),
         ("tokens_per_minute", lane.limits.tokens_per_minute),
+        ("tokens_per_day", lane.limits.tokens_per_day),
+        ("concurrency", lane.limits.concurrency),
     ];
     for (name, limit) in limits {
         if let Some(limit) = limit {
@@ -66,10 +74,18 @@ pub(super) fn check(lane: &Lane, index: usize, found: &mut Found) {
             found.key(key("proxy"), "`proxy` is no http proxy", "write http://HOST:PORT");
         }
     }
-    for (name, text) in [("owner", &lane.owner), ("ca_file", &lane.ca_file), ("key_file", &lane.key_file)] {
-        if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-            found.key(key(name), format!("`{name}` is blank"), "fill it in or leave it out");
-        }
+    if let Some(hours) = lane.ops_hours_per_month.filter(|hours| !(0.0..=MAX_OPS_HOURS).contains(hours)) {
+        let next = format!("write a number from 0 to {MAX_OPS_HOURS}");
+        found.key(key("ops_hours_per_month"), format!("`ops_hours_per_month` is {hours}"), next);
+    }
+    for (name, text) in [
+        ("owner", &lane.owner),
+        ("region", &lane.region),
+        ("affiliation", &lane.affiliation),
+        ("ca_file", &lane.ca_file),
+        ("key_file", &lane.key_file),
+    ] {
+        found.blank(key(name), name, text.as_ref());
     }
 }
 

@@ -1,11 +1,11 @@
 use crate::config::parse;
 
-const LANE: &str =
+pub(in crate::config) const LANE: &str =
     "[[lane]]\nname = \"a\"\nkind = \"free-hosted\"\nbase_url = \"https://a.example/v1\"\nmodel = \"m\"\n";
-const TASK: &str = "[[task]]\nname = \"t\"\nprompt = \"p\"\n";
+pub(in crate::config) const TASK: &str = "[[task]]\nname = \"t\"\nprompt = \"p\"\n";
 
 /// All problems of a text that can be read, one sentence each.
-fn problems(text: &str) -> Vec<String> {
+pub(in crate::config) fn problems(text: &str) -> Vec<String> {
     match parse(text).unwrap_or_else(|error| panic!("cannot be read: {error}\n{text}")).check() {
         Ok(()) => Vec::new(),
         Err(error) => error.problems().iter().map(ToString::to_string).collect(),
@@ -13,13 +13,13 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 /// The only problem of a text.
-fn problem(text: &str) -> String {
+pub(in crate::config) fn problem(text: &str) -> String {
     let found = problems(text);
     assert_eq!(found.len(), 1, "{found:?}");
     found.into_iter().next().unwrap()
 }
 
-fn campaign(keys: &str) -> String {
+pub(in crate::config) fn campaign(keys: &str) -> String {
     format!("time_zone = \"UTC\"\n[campaign]\n{keys}\n{LANE}")
 }
 
@@ -196,4 +196,20 @@ fn what_has_a_key_of_its_own_is_not_set_through_the_extra_body() {
     let told = problem(&format!("{LANE}extra_body = {{ temperature = 1, top_k = 2 }}\n"));
     assert!(told.starts_with("`extra_body` sets `temperature` in [[lane]] 1, `extra_body`"), "{told}");
     assert!(problem(&format!("{LANE}limits = {{ requests_per_day = 0 }}\n")).contains("`requests_per_day` is 0"));
+}
+
+#[test]
+fn what_is_told_of_a_lane_is_within_reason() {
+    let fine = "ops_hours_per_month = 0\nregion = \"eu-west\"\naffiliation = \"customer\"\n";
+    assert_eq!(problems(&format!("{LANE}{fine}")), [""; 0]);
+    for hours in ["-0.5", "10001.0", "nan", "inf"] {
+        let told = problem(&format!("{LANE}ops_hours_per_month = {hours}\n"));
+        assert!(told.starts_with("`ops_hours_per_month` is "), "{told}");
+    }
+    for key in ["owner", "region", "affiliation"] {
+        assert!(problem(&format!("{LANE}{key} = \" \"\n")).starts_with(&format!("`{key}` is blank in [[lane]] 1")));
+    }
+    for key in ["tokens_per_day", "concurrency"] {
+        assert!(problem(&format!("{LANE}limits = {{ {key} = 0 }}\n")).starts_with(&format!("`{key}` is 0")), "{key}");
+    }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::calendar::Day;
 use super::money::Usd;
+use super::price::Price;
 use crate::lane::{Api, Kind};
 
 /// One lane: an endpoint and a model, where its key comes from, what it costs and what its terms say.
@@ -36,7 +37,7 @@ pub struct Lane {
     /// Further request headers, at most 32, none of them secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Price by token.
+    /// Price by token, and what it is at other hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// Rent of the machine in US dollars an hour, for a lane that is paid by time and not by token.
@@ -48,6 +49,16 @@ pub struct Lane {
     /// Day of the last patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patched: Option<Day>,
+    /// Work that running the lane takes, hours a month, 0 to 10,000: operations load goes before price. Unknown is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops_hours_per_month: Option<f64>,
+    /// Where the lane computes, in words of its operator, such as `eu-west`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// How whoever measures is tied to the lane (customer, employee, investor, sponsored credits): noted in the decision
+    /// record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affiliation: Option<String>,
     /// Address of the terms of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms_url: Option<String>,
@@ -79,19 +90,6 @@ pub struct Lane {
     pub extra_body: Map<String, Value>,
 }
 
-/// Price by token, US dollars for a million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Prompt tokens that no cache served, US dollars for a million.
-    pub input_usd_per_mtok: Usd,
-    /// Prompt tokens read from the prefix cache; without it they cost as much as the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached_input_usd_per_mtok: Option<Usd>,
-    /// Generated tokens, reasoning included.
-    pub output_usd_per_mtok: Usd,
-}
-
 /// What the lane's terms allow, as stated; 1 or more each. Unknown is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -105,6 +103,12 @@ pub struct Limits {
     /// Tokens a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
+    /// Tokens a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Requests in flight at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
 }
 
 impl Limits {

@@ -24,16 +24,25 @@
 mod calendar;
 mod campaign;
 mod check;
+mod check_campaign;
+mod check_decision;
 mod check_lane;
+mod check_price;
+mod check_task;
 mod error;
 mod lane;
 mod micros;
 mod money;
+mod needs;
+mod notify;
 pub mod presets;
+mod price;
 mod read;
 mod reference;
+mod rules;
 mod schema;
 mod settings;
+mod site;
 mod task;
 mod unknown;
 
@@ -41,24 +50,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use calendar::{BadClockTime, BadDay, ClockTime, Day};
-pub use campaign::{Campaign, DEFAULT_WINDOW_LENGTH, Window, WindowSpan};
+pub use campaign::{AfterCampaign, Campaign, DEFAULT_WINDOW_LENGTH, Window, WindowSpan};
 pub use check_lane::may_name_a_variable;
 pub use error::{ConfigError, KeyPath, Problem, Step};
-pub use lane::{Lane, Limits, MaxTokensField, Price};
+pub use lane::{Lane, Limits, MaxTokensField};
 pub use micros::{BadLength, Micros};
 pub use money::{BadPrice, Usd};
+pub use needs::{CostSettings, Needs, Reasons};
+pub use notify::Notify;
+pub use price::{Price, PriceHours, PriceRow};
 pub use read::{MAX_TEXT_BYTES, line_of, parse, parse_checked};
 pub use reference::reference;
+pub use rules::RulesSettings;
 pub use schema::{schema, schema_text};
 pub use settings::{BurstSettings, Control, LaneOrder, RetrySettings, Timeouts};
-pub use task::{DEFAULT_FLOOR, DEFAULT_PROMPT, DEFAULT_TASK, Task, TaskKind};
+pub use site::{Site, SiteCampaign};
+pub use task::{
+    DEFAULT_BATCH_CONCURRENCY, DEFAULT_FLOOR, DEFAULT_PROMPT, DEFAULT_STRETCH, DEFAULT_TASK, Task, TaskKind,
+};
 
 /// All that `peaklane.toml` says. Made by [`parse`]; the rules across keys are checked by [`Config::check`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "peaklane.toml", description = "All that a configuration file says.")]
 pub struct Config {
-    /// IANA zone of all local times, such as `Europe/Berlin`. Needed by a campaign.
+    /// IANA zone of all local times, such as `Europe/Berlin`. Needed by a campaign without a `[[site]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// Days and windows of a campaign. Single bursts need none.
@@ -76,6 +92,24 @@ pub struct Config {
     /// An endpoint of no lane, timed beside each burst of a campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
+    /// Every threshold of the decision, of its triggers and of counter-tests.
+    #[serde(default)]
+    pub rules: RulesSettings,
+    /// What the team needs beyond the floor.
+    #[serde(default, skip_serializing_if = "Needs::is_empty")]
+    pub needs: Needs,
+    /// Reasons for a rung that are no matter of cost.
+    #[serde(default, skip_serializing_if = "Reasons::is_empty")]
+    pub reasons: Reasons,
+    /// Assumptions behind the cost of waiting and the price of a month.
+    #[serde(default)]
+    pub cost: CostSettings,
+    /// Who is told when a trigger fires or a decision expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
+    /// Places with a zone and windows of their own, at most 24. Without any there is one: `time_zone` and `[campaign]`.
+    #[serde(default, rename = "site", skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<Site>,
     /// The lanes, 1 to 100.
     #[serde(default, rename = "lane")]
     pub lanes: Vec<Lane>,
@@ -98,6 +132,11 @@ impl Config {
     /// The lane of that name.
     pub fn lane(&self, name: &str) -> Option<&Lane> {
         self.lanes.iter().find(|lane| lane.name == name)
+    }
+
+    /// Developers behind the assumptions of cost: those of `[cost]`, else those of `[needs]`.
+    pub fn cost_developers(&self) -> Option<u32> {
+        self.cost.developers.or(self.needs.developers)
     }
 
     /// The task class of that name.

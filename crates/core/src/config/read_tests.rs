@@ -141,7 +141,7 @@ fn prices_limits_and_the_extra_body_are_read_exactly() {
          cached_input_usd_per_mtok = \"0.0375\"\noutput_usd_per_mtok = 1\n[lane.limits]\nrequests_per_day = 1000\n"
     );
     let config = parse_checked(&text).unwrap();
-    let price = config.lanes[0].price.unwrap();
+    let price = config.lanes[0].price.as_ref().unwrap();
     let micro = [Some(price.input_usd_per_mtok), price.cached_input_usd_per_mtok, Some(price.output_usd_per_mtok)];
     assert_eq!(micro.map(|p| p.map(Usd::micro_usd)), [Some(300_000), Some(37_500), Some(1_000_000)]);
     assert_eq!(config.lanes[0].limits.requests_per_day, Some(1000));

@@ -5,17 +5,24 @@ use serde_json::Value;
 use super::schema::schema;
 
 /// All sections in the order of the reference: heading, pointer into the schema.
-const SECTIONS: [(&str, &str); 10] = [
+const SECTIONS: [(&str, &str); 17] = [
     ("Top level", ""),
     ("`[campaign]`", "/$defs/Campaign"),
+    ("`[[site]]`", "/$defs/Site"),
     ("`[burst]`", "/$defs/BurstSettings"),
     ("`[retry]`", "/$defs/RetrySettings"),
     ("`[timeouts]`", "/$defs/Timeouts"),
     ("`[control]`", "/$defs/Control"),
     ("`[[lane]]`", "/$defs/Lane"),
     ("`[lane.price]`", "/$defs/Price"),
+    ("`[[lane.price.hours]]`", "/$defs/PriceHours"),
     ("`[lane.limits]`", "/$defs/Limits"),
     ("`[[task]]`", "/$defs/Task"),
+    ("`[rules]`", "/$defs/RulesSettings"),
+    ("`[needs]`", "/$defs/Needs"),
+    ("`[reasons]`", "/$defs/Reasons"),
+    ("`[cost]`", "/$defs/CostSettings"),
+    ("`[notify]`", "/$defs/Notify"),
 ];
 
 /// The option reference as Markdown: one table for each section.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::Day;
 use super::micros::Micros;
+use super::settings::BurstSettings;
 use crate::check::{Check, CheckForm};
 
 /// Floor of a latency task where none is written: the longest that people wait for an inline answer.
@@ -16,6 +17,12 @@ pub const DEFAULT_TASK: &str = "inline-assist";
 /// Its prompt: short, with an answer of known form and about the size of an inline suggestion.
 pub const DEFAULT_PROMPT: &str = "Write a Python function `median(values)` that returns the median of a non-empty list of \
 numbers without changing the list. Answer with the code of the function alone.";
+
+/// How long the sustained stretch of a batch class runs where none is written.
+pub const DEFAULT_STRETCH: Micros = Micros::from_secs(600);
+
+/// Attempts that a batch class keeps in flight where neither it nor `[burst]` says how many.
+pub const DEFAULT_BATCH_CONCURRENCY: u32 = 8;
 
 /// A sort of work with one floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +59,14 @@ pub struct Task {
     /// Floor of a batch task: tasks an hour, 1 to 1,000,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks_per_hour: Option<u32>,
+    /// How long a batch class works without a pause in each burst, 1 s to 4 h; `10m` where none is written. Not for latency
+    /// tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Micros>,
+    /// Attempts that a batch class keeps in flight, 1 to 10,000. Without it the `concurrency` of `[burst]`, else 8. Not for
+    /// latency tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
     /// What a right answer looks like: `"none"`, `{ contains = "..." }`, `{ regex = "..." }`, `{ json = true }`,
     /// `{ json_keys = ["..."] }` or `{ exact = "..." }`. An empty answer is wrong for all of them.
     #[serde(default)]
@@ -93,6 +108,8 @@ impl Task {
             floor_author: None,
             floor_date: None,
             tasks_per_hour: None,
+            stretch: None,
+            concurrency: None,
             check: Check::None,
             max_tokens: default_max_tokens(),
             temperature: 0.0,
@@ -109,9 +126,50 @@ impl Task {
     pub fn latency_floor(&self) -> Option<Micros> {
         (self.judged_by() == TaskKind::Latency).then(|| self.floor.unwrap_or(DEFAULT_FLOOR))
     }
+
+    /// How long the sustained stretch runs; `None` for a latency task, which has none.
+    pub fn sustained_stretch(&self) -> Option<Micros> {
+        (self.judged_by() == TaskKind::Batch).then(|| self.stretch.unwrap_or(DEFAULT_STRETCH))
+    }
+
+    /// Most attempts in flight: of a batch class its own number, else that of `[burst]`, else 8; of a latency class that of
+    /// `[burst]`. `None`: all attempts of a burst are released together, or by its spacing.
+    pub fn in_flight(&self, burst: &BurstSettings) -> Option<u32> {
+        match self.judged_by() {
+            TaskKind::Latency => burst.concurrency,
+            TaskKind::Batch => self.concurrency.or(burst.concurrency).or(Some(DEFAULT_BATCH_CONCURRENCY)),
+        }
+    }
 }
 
 /// Room for an inline answer, and for the short reasoning that some models put before it.
 const fn default_max_tokens() -> u32 {
     1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(keys: &str) -> Task {
+        toml::from_str(&format!("name = \"t\"\nprompt = \"p\"\ntasks_per_hour = 60\n{keys}")).unwrap()
+    }
+
+    #[test]
+    fn a_batch_class_works_ten_minutes_with_eight_in_flight_unless_it_says_otherwise() {
+        let burst = |concurrency| BurstSettings { concurrency, ..BurstSettings::default() };
+        assert_eq!(batch("").sustained_stretch(), Some(Micros::from_secs(600)));
+        assert_eq!(batch("stretch = \"90s\"").sustained_stretch(), Some(Micros::from_secs(90)));
+        assert_eq!(batch("").in_flight(&burst(None)), Some(8));
+        assert_eq!(batch("").in_flight(&burst(Some(3))), Some(3));
+        assert_eq!(batch("concurrency = 5").in_flight(&burst(Some(3))), Some(5));
+    }
+
+    #[test]
+    fn a_latency_class_has_no_stretch_and_the_concurrency_of_the_burst() {
+        let task = Task::inline_assist();
+        assert_eq!(task.sustained_stretch(), None);
+        assert_eq!(task.in_flight(&BurstSettings::default()), None);
+        assert_eq!(task.in_flight(&BurstSettings { concurrency: Some(2), ..BurstSettings::default() }), Some(2));
+    }
 }

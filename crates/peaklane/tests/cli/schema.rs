@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use crate::support::{End, burst, project_file};
 
 /// The schemas that are published.
-const SCHEMAS: [&str; 4] = ["burst", "check", "summary", "try"];
+const SCHEMAS: [&str; 5] = ["burst", "check", "summary", "try", "try-all"];
 
-fn schema(name: &str) -> Value {
+fn schema_of(name: &str) -> Value {
     let path = project_file(&format!("schema/output/{name}.schema.json"));
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -30,7 +30,7 @@ fn schema(name: &str) -> Value {
 /// Asserts that a real output is what its schema promises, key by key.
 #[track_caller]
 pub(crate) fn assert_valid(name: &str, output: &Value) {
-    let schema = schema(name);
+    let schema = schema_of(name);
     let mut problems = Vec::new();
     validate(&schema, &schema, output, "", &mut problems);
     assert_eq!(problems, [""; 0], "schema/output/{name}.schema.json does not fit (is it stale?)\n{output:#}");
@@ -61,7 +61,10 @@ fn validate(root: &Value, schema: &Value, value: &Value, at: &str, problems: &mu
         problems.push(format!("{at}: the validator does not know `{keyword}`"));
     }
     if let Some(reference) = rules.get("$ref").and_then(Value::as_str) {
-        match root.pointer(reference.trim_start_matches('#')) {
+        let (file, place) = reference.split_once('#').unwrap_or((reference, ""));
+        let other = file.strip_suffix(".schema.json").map(schema_of);
+        let root = other.as_ref().unwrap_or(root);
+        match root.pointer(place) {
             Some(target) => validate(root, target, value, at, problems),
             None => problems.push(format!("{at}: `{reference}` leads nowhere")),
         }
@@ -142,7 +145,7 @@ fn walk(schema: &Value, at: &str, visit: &mut impl FnMut(&Value, &str)) {
 #[test]
 fn every_schema_names_all_keys_forbids_others_and_says_what_each_one_means() {
     for name in SCHEMAS {
-        let schema = schema(name);
+        let schema = schema_of(name);
         let mut poor = Vec::new();
         walk(&schema, "", &mut |part, at| {
             let Some(properties) = part.get("properties").and_then(Value::as_object) else { return };
@@ -249,6 +252,8 @@ fn a_try_as_programs_get_it_is_what_its_schema_promises() {
     };
     let seen = |record, offset_us| TrySeen { record, offset_us, waited_us: offset_us };
     for tries in [vec![], vec![seen(&refused, 0)], vec![seen(&refused, 0), seen(&answered, 2_000_000)]] {
-        assert_valid("try", &serde_json::to_value(TryJson::from(&view(tries))).unwrap());
+        let one = serde_json::to_value(TryJson::from(&view(tries))).unwrap();
+        assert_valid("try", &one);
+        assert_valid("try-all", &json!({ "lanes": [one] }));
     }
 }
