@@ -4,25 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use jiff::ZonedDateTime;
-use peaklane_core::burst::{BurstHeader, Connections, PromptMode};
+use peaklane_core::burst::{Connections, PromptMode};
 use peaklane_core::check::Check;
-use peaklane_core::config::{Config, Lane, LaneOrder, Micros, Task, TaskKind};
+use peaklane_core::config::{Config, LaneOrder, Micros, Task, TaskKind};
 use peaklane_core::rules::Thresholds;
 use peaklane_report::burst::{self as render, BurstView};
-use peaklane_run::burst::{BurstPlan, Fired, MAX_TOGETHER, Stop};
-use peaklane_run::clock::{compact_utc, wall_us};
+use peaklane_run::burst::{Fired, MAX_TOGETHER, Stop};
 use peaklane_run::fleet::{Shot, fire_all};
-use peaklane_run::plan_hash::plan_hash;
 use peaklane_run::recorder::{RecordError, Recorder};
 use peaklane_store::Store;
 use peaklane_wire::lag::LagProbe;
-use peaklane_wire::retry::RetryPolicy;
 use rand::RngExt as _;
-use tokio::sync::watch;
 
-use super::lanes::{AdHoc, Chosen, choose, event_loop, ready};
+use super::lanes::{AdHoc, Chosen, choose, event_loop};
 use super::progress::Progress;
+use super::shots::{Mould, Occasion};
+use super::system::{raise_file_limit, stop_on_signal, survive_the_file_size_limit};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::{Format, Globals};
@@ -161,7 +158,7 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     override_settings(args, &mut chosen);
     let tasks = tasks(args, &chosen.config)?;
     guard_together(&chosen.config)?;
-    raise_file_limit(&chosen)?;
+    raise_file_limit(&chosen.config, chosen.lanes.len())?;
     let seed = chosen.config.burst.seed.unwrap_or_else(|| u64::from(rand::rng().random::<u32>()));
 
     let runtime = event_loop()?;
@@ -271,156 +268,13 @@ fn guard_together(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A lane must not be blamed for a limit of this machine: connections need file descriptors.
-fn raise_file_limit(chosen: &Chosen) -> Result<(), Failure> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let burst = &chosen.config.burst;
-    let at_once = u64::from(burst.concurrency.unwrap_or(burst.attempts).min(burst.attempts));
-    let lanes = if burst.order == LaneOrder::Interleaved { chosen.lanes.len() as u64 } else { 1 };
-    // Store, CSV, event queue, standard streams and the resolver's sockets.
-    let needed = at_once * lanes + 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        grow_file_table(needed);
-        return Ok(());
-    }
-    limit.current = limit.maximum.map(|hard| needed.min(hard)).or(Some(needed));
-    if limit.current.is_some_and(|current| current >= needed) && setrlimit(Resource::Nofile, limit).is_ok() {
-        grow_file_table(needed);
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{at_once} connections at once need {needed} open files, more than this process may have"
-    ))
-    .with_hint("lower `--concurrency`, or raise the limit: ulimit -n"))
-}
-
-/// Makes Linux enlarge this process's table of open files now. It would do so at 256, 512, ... descriptors in the middle
-/// of the burst, and with several threads the one that opens a connection stands still for milliseconds meanwhile.
-fn grow_file_table(needed: u64) {
-    let highest = i32::try_from(needed).unwrap_or(i32::MAX);
-    // Only the growth is wanted; where it fails the burst is as it would have been.
-    let _ = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), highest - 1);
-}
-
-/// Takes the signal of the file size limit (`ulimit -f`), which would end the process without a word: the write that meets
-/// the limit then fails like one that meets a full disk, and is told like it.
-fn survive_the_file_size_limit(runtime: &tokio::runtime::Runtime) {
-    #[cfg(unix)]
-    {
-        use rustix::process::Signal;
-        use tokio::signal::unix::{SignalKind, signal};
-        let _inside = runtime.enter();
-        // Where it cannot be taken, the limit ends the process as it always did. Once taken it stays so.
-        drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw())));
-    }
-    #[cfg(not(unix))]
-    let _ = runtime;
-}
-
-/// The first Ctrl-C or SIGTERM asks the bursts to stop, the second one ends the program.
-fn stop_on_signal(pull: watch::Sender<bool>) {
-    tokio::spawn(async move {
-        #[cfg(unix)]
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-        // The code with which the program ends, should it be the second signal.
-        let mut asked = async || {
-            #[cfg(unix)]
-            if let Some(term) = &mut term {
-                return tokio::select! {
-                    pressed = tokio::signal::ctrl_c() => pressed.ok().map(|()| 130),
-                    _ = term.recv() => Some(143),
-                };
-            }
-            tokio::signal::ctrl_c().await.ok().map(|()| 130)
-        };
-        if asked().await.is_some() {
-            pull.send_replace(true);
-            if let Some(code) = asked().await {
-                std::process::exit(code);
-            }
-        } else {
-            // Without signals nothing pulls; the handle must outlive the bursts all the same.
-            std::future::pending::<()>().await;
-        }
-    });
-}
-
+/// One shot for each lane: all of one run, with one seed and so with the same prompts.
 fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<LagProbe>) -> Result<Vec<Shot>, Failure> {
-    let started_unix_us = wall_us();
-    let mark = rand::rng().random::<u32>();
-    let run = format!("{}-{mark:08x}", compact_utc(started_unix_us));
-    let limits = args.ad_hoc.limits(&chosen.config);
-    let retry = RetryPolicy {
-        max_retries: chosen.config.retry.max,
-        base: chosen.config.retry.backoff_base.as_duration(),
-        cap: chosen.config.retry.backoff_cap.as_duration(),
-        jitter: chosen.config.retry.jitter,
-        ..RetryPolicy::default()
-    };
+    let config = &chosen.config;
     let batch = task.judged_by() == TaskKind::Batch && args.floor.is_none();
-    let floor_us = if batch { 0 } else { task.floor.or(task.latency_floor()).map_or(0, Micros::as_us) };
-    let stream = !args.ad_hoc.no_stream;
-    chosen
-        .lanes
-        .iter()
-        .map(|lane: &Lane| {
-            let ready = ready(lane, task, stream, seed, Some(lag))?;
-            let burst = &chosen.config.burst;
-            let header = BurstHeader {
-                id: format!("{}-{}-{mark:08x}", compact_utc(started_unix_us), lane.name),
-                run: run.clone(),
-                lane: lane.name.clone(),
-                kind: lane.kind,
-                api: lane.api,
-                model: lane.model.clone(),
-                base_url: shown_base(&lane.base_url),
-                task: task.name.clone(),
-                floor_us,
-                tasks_per_hour_floor: task.tasks_per_hour.filter(|_| batch),
-                stretch_us: None,
-                campaign: None,
-                site: None,
-                attempts: burst.attempts,
-                concurrency: burst.concurrency,
-                spacing_us: burst.spacing.as_us(),
-                prompt_mode: burst.prompt_mode,
-                connections: burst.connections,
-                stream,
-                max_retries: chosen.config.retry.max,
-                total_timeout_us: limits.total.as_micros() as u64,
-                seed,
-                prompt_hash: plan_hash(task, stream),
-                date: Some(local_date(chosen.config.time_zone.as_deref())),
-                window: None,
-                zone: chosen.config.time_zone.clone(),
-                started_unix_us,
-                tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-                simulated: false,
-            };
-            let plan = BurstPlan {
-                header,
-                warmup: burst.warmup,
-                limits,
-                retry,
-                check: task.check.clone(),
-                accept_budget_stop: task.accept_budget_stop,
-            };
-            Ok(Shot { client: ready.client, lane: ready.lane, plan })
-        })
-        .collect()
-}
-
-/// The base URL without its query, which may hold a key.
-fn shown_base(base: &str) -> String {
-    base.split(['?', '#']).next().unwrap_or_default().to_owned()
-}
-
-/// Today in the configured zone, else in the system's.
-fn local_date(zone: Option<&str>) -> String {
-    let now = ZonedDateTime::now();
-    let there = zone.and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
-    there.date().to_string()
+    let occasion = Occasion::now(config.time_zone.as_deref(), seed);
+    let mould = Mould { config, task, limits: args.ad_hoc.limits(config), stream: !args.ad_hoc.no_stream, batch };
+    chosen.lanes.iter().map(|lane| mould.shot(lane, &occasion, lag)).collect()
 }
 
 fn print(fired: &[Fired], globals: &Globals) -> Result<(), Failure> {

@@ -8,5 +8,7 @@ pub mod init;
 pub mod lanes;
 pub mod man;
 mod progress;
+mod shots;
 pub mod summary;
+mod system;
 pub mod try_;

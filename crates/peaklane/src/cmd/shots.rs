@@ -1,0 +1,147 @@
+//! From the configuration to a burst that can be fired, for `burst` and `watch`.
+
+use std::sync::Arc;
+
+use jiff::ZonedDateTime;
+use peaklane_core::burst::BurstHeader;
+use peaklane_core::config::{Config, Lane, Micros, Task};
+use peaklane_run::burst::BurstPlan;
+use peaklane_run::clock::{compact_utc, wall_us};
+use peaklane_run::fleet::Shot;
+use peaklane_run::plan_hash::plan_hash;
+use peaklane_wire::client::Limits;
+use peaklane_wire::lag::LagProbe;
+use peaklane_wire::retry::RetryPolicy;
+use rand::RngExt as _;
+
+use super::lanes::ready;
+use crate::failure::Failure;
+use crate::load::time_zone;
+
+/// When and as part of what a burst is fired.
+#[derive(Clone, Debug)]
+pub(super) struct Occasion {
+    /// Id of the run: lanes that share it get the same nonces.
+    pub(super) run: String,
+    /// End of the ids of its bursts.
+    pub(super) mark: String,
+    /// Begin, microseconds since the Unix epoch (UTC).
+    pub(super) started_unix_us: i64,
+    /// Seed of nonces and order.
+    pub(super) seed: u64,
+    /// Local date.
+    pub(super) date: String,
+    /// Local begin of the window; `None` for a burst by hand.
+    pub(super) window: Option<String>,
+    /// Zone of both.
+    pub(super) zone: Option<String>,
+    /// Id of the campaign; `None` for a burst by hand.
+    pub(super) campaign: Option<String>,
+    /// Site of the campaign.
+    pub(super) site: Option<String>,
+}
+
+impl Occasion {
+    /// A burst by hand, now.
+    pub(super) fn now(zone: Option<&str>, seed: u64) -> Self {
+        let started_unix_us = wall_us();
+        let mark = format!("{:08x}", rand::rng().random::<u32>());
+        Self {
+            run: format!("{}-{mark}", compact_utc(started_unix_us)),
+            mark,
+            started_unix_us,
+            seed,
+            date: local_date(zone),
+            window: None,
+            zone: zone.map(str::to_owned),
+            campaign: None,
+            site: None,
+        }
+    }
+}
+
+/// What the shots at all lanes share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mould<'a> {
+    /// Burst, retries.
+    pub(super) config: &'a Config,
+    /// What is asked and how it is judged.
+    pub(super) task: &'a Task,
+    /// Limits of each try.
+    pub(super) limits: Limits,
+    /// Answers are streamed.
+    pub(super) stream: bool,
+    /// Judged by tasks an hour, without a latency floor.
+    pub(super) batch: bool,
+}
+
+impl Mould<'_> {
+    /// One shot at a lane. Reads its key; nothing is sent.
+    ///
+    /// # Errors
+    /// As [`ready`].
+    pub(super) fn shot(&self, lane: &Lane, occasion: &Occasion, lag: &Arc<LagProbe>) -> Result<Shot, Failure> {
+        let Self { config, task, limits, stream, batch } = *self;
+        let ready = ready(lane, task, stream, occasion.seed, Some(lag))?;
+        let burst = &config.burst;
+        let floor_us = if batch { 0 } else { task.floor.or(task.latency_floor()).map_or(0, Micros::as_us) };
+        let header = BurstHeader {
+            id: format!("{}-{}-{}", compact_utc(occasion.started_unix_us), lane.name, occasion.mark),
+            run: occasion.run.clone(),
+            lane: lane.name.clone(),
+            kind: lane.kind,
+            api: lane.api,
+            model: lane.model.clone(),
+            base_url: shown_base(&lane.base_url),
+            task: task.name.clone(),
+            floor_us,
+            tasks_per_hour_floor: task.tasks_per_hour.filter(|_| batch),
+            stretch_us: None,
+            campaign: occasion.campaign.clone(),
+            site: occasion.site.clone(),
+            attempts: burst.attempts,
+            concurrency: burst.concurrency,
+            spacing_us: burst.spacing.as_us(),
+            prompt_mode: burst.prompt_mode,
+            connections: burst.connections,
+            stream,
+            max_retries: config.retry.max,
+            total_timeout_us: limits.total.as_micros() as u64,
+            seed: occasion.seed,
+            prompt_hash: plan_hash(task, stream),
+            date: Some(occasion.date.clone()),
+            window: occasion.window.clone(),
+            zone: occasion.zone.clone(),
+            started_unix_us: occasion.started_unix_us,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            simulated: false,
+        };
+        let plan = BurstPlan {
+            header,
+            warmup: burst.warmup,
+            limits,
+            retry: RetryPolicy {
+                max_retries: config.retry.max,
+                base: config.retry.backoff_base.as_duration(),
+                cap: config.retry.backoff_cap.as_duration(),
+                jitter: config.retry.jitter,
+                ..RetryPolicy::default()
+            },
+            check: task.check.clone(),
+            accept_budget_stop: task.accept_budget_stop,
+        };
+        Ok(Shot { client: ready.client, lane: ready.lane, plan })
+    }
+}
+
+/// The base URL without its query, which may hold a key.
+fn shown_base(base: &str) -> String {
+    base.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+/// Today in the configured zone, else in the system's.
+fn local_date(zone: Option<&str>) -> String {
+    let now = ZonedDateTime::now();
+    let there = zone.and_then(|zone| time_zone(zone).ok()).map(|zone| now.with_time_zone(zone));
+    there.unwrap_or(now).date().to_string()
+}
