@@ -4,6 +4,7 @@
 //! - [`units`], [`palette`], [`table`], [`words`]: how a figure, a colour, a table and a failure look, everywhere.
 //! - [`try_view`], [`timeline`], [`try_json`]: one request, for people and for programs.
 //! - [`burst`], [`summary`], [`sentence`], [`decision`]: bursts, windows, the one sentence that matters, and the choice.
+//! - [`purge`]: what was removed.
 //! - [`chart`], [`html`]: the page.
 
 pub mod burst;
@@ -12,6 +13,7 @@ pub mod decision;
 pub mod html;
 pub mod notes;
 pub mod palette;
+pub mod purge;
 #[cfg(test)]
 mod sample;
 pub mod sentence;

@@ -15,7 +15,10 @@ mod writer;
 
 pub use error::StoreError;
 pub use format::{APPLICATION_ID, BUSY_LIMIT, FORMAT};
-pub use ledger::{AnsweredBy, CampaignRow, Claim, DocumentRow, EventRow, Ledger, SlotKey, SlotRow, SlotState};
+pub use ledger::{
+    AnsweredBy, CampaignRow, Claim, DocumentName, DocumentRow, EventRow, Ledger, LosesEvidence, PurgeBound, Purged,
+    SlotKey, SlotRow, SlotState,
+};
 pub use queue::{BurstKey, GATHER, QUEUE_LIMIT};
 pub use read::{BurstFilter, StoreReader, StoredBurst};
 pub use rows::TEXT_LIMIT_BYTES;

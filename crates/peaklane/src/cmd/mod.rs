@@ -3,6 +3,7 @@
 pub mod burst;
 pub mod check;
 pub mod completions;
+pub mod data;
 pub mod demo;
 pub mod init;
 pub mod lanes;

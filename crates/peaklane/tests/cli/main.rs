@@ -3,6 +3,7 @@
 
 mod check;
 mod completions;
+mod data;
 mod docs;
 mod help;
 mod init;

@@ -5,6 +5,7 @@
 //!
 //! Nothing here reads a clock: moments are arguments, microseconds since the Unix epoch (UTC).
 
+mod purge;
 mod slots;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 use serde::Serialize;
 
+pub use purge::{DocumentName, LosesEvidence, PurgeBound, Purged};
 pub use slots::{Claim, SlotKey, SlotRow, SlotState};
 
 use crate::error::StoreError;

@@ -6,6 +6,7 @@ mod errors;
 mod kept;
 mod kill;
 mod ledger;
+mod purge;
 mod roundtrip;
 mod sharing;
 mod support;
