@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 use crate::record::{Handshake, ToolCall, TryRecord, Usage};
 
+/// Stands where the text of a finding was that is not kept.
+pub const TEXT_NOT_KEPT: &str = "(not kept)";
+
 /// What an attempt was worth against its floor and its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +75,23 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// Takes out what people wrote or were answered, and what a server could tell a person by: answers, reasoning, arguments
+    /// of tool calls, words of the server, request ids, and what a check or a finding quotes of them. Figures, classes and
+    /// names of tools stay. A finding stays one ([`TEXT_NOT_KEPT`]), since it voids its burst.
+    pub fn forget_texts(&mut self) {
+        self.check_note = None;
+        if let Some(finding) = &mut self.finding {
+            TEXT_NOT_KEPT.clone_into(finding);
+        }
+        for one in &mut self.tries {
+            one.content.clear();
+            one.reasoning.clear();
+            one.request_id = None;
+            one.message = None;
+            one.tool_calls.iter_mut().for_each(|call| call.arguments.clear());
+        }
+    }
+
     /// The last try: the one whose answer counts. `None` only for an attempt that never began.
     pub fn last(&self) -> Option<&TryRecord> {
         self.tries.last()
@@ -90,5 +110,39 @@ impl AttemptRecord {
     /// Tool calls of the answer.
     pub fn tool_calls(&self) -> &[ToolCall] {
         self.last().map_or(&[], |t| &t.tool_calls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_texts_no_word_of_an_answer_is_left_and_every_figure_is() {
+        let mut one = TryRecord::new(Outcome::Ok);
+        let secret = || "personal words".to_owned();
+        (one.content, one.reasoning) = (secret(), secret());
+        (one.request_id, one.message, one.ttft_us) = (Some(secret()), Some(secret()), Some(7));
+        one.tool_calls = vec![ToolCall { name: "grep".into(), arguments: secret() }];
+        let mut attempt = AttemptRecord {
+            index: 0,
+            warmup: false,
+            intended_unix_us: 1,
+            skew_us: 2,
+            latency_us: 3,
+            verdict: Verdict::WrongAnswer,
+            outcome: Outcome::Ok,
+            retries: 0,
+            ttft_us: Some(4),
+            first_answer_us: None,
+            finding: Some(secret()),
+            check_note: Some(secret()),
+            tries: vec![one],
+        };
+        attempt.forget_texts();
+        let text = serde_json::to_string(&attempt).unwrap();
+        assert!(!text.contains("personal"), "{text}");
+        assert_eq!((attempt.latency_us, attempt.tries[0].ttft_us, attempt.tool_calls().len()), (3, Some(7), 1));
+        assert_eq!(attempt.finding.as_deref(), Some(TEXT_NOT_KEPT), "a finding voids its burst, with words or without");
     }
 }

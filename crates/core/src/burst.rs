@@ -158,6 +158,15 @@ pub struct BurstEnd {
     pub control: Option<ControlFigures>,
 }
 
+impl BurstEnd {
+    /// Takes out what a finding quotes of the server's words; that there was one stays.
+    pub fn forget_texts(&mut self) {
+        if let Some(finding) = &mut self.finding {
+            crate::attempt::TEXT_NOT_KEPT.clone_into(finding);
+        }
+    }
+}
+
 /// One request to an endpoint of no lane, timed beside a burst, so that one's own network is not taken for the lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlFigures {

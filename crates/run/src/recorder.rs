@@ -86,6 +86,7 @@ impl Drop for CsvWriter {
 pub struct Recorder {
     store: Option<AttemptSink>,
     csv: Option<CsvWriter>,
+    no_texts: bool,
 }
 
 /// One burst that is being recorded.
@@ -113,6 +114,12 @@ impl Recorder {
         Ok(self)
     }
 
+    /// Keeps texts, or keeps none of them: see [`AttemptRecord::forget_texts`]. Kept unless this says otherwise.
+    pub fn keeping_texts(mut self, keep: bool) -> Self {
+        self.no_texts = !keep;
+        self
+    }
+
     /// A burst begins; its header is on disk when this returns.
     ///
     /// # Errors
@@ -132,8 +139,11 @@ impl Recorder {
         &self,
         recording: Recording,
         header: &BurstHeader,
-        attempt: AttemptRecord,
+        mut attempt: AttemptRecord,
     ) -> Result<(), RecordError> {
+        if self.no_texts {
+            attempt.forget_texts();
+        }
         if let Some(csv) = &self.csv {
             let row = CsvItem::Row(Box::new((header.clone(), attempt.clone())));
             csv.rows.send(row).await.map_err(|_| RecordError::CsvGone)?;
@@ -150,7 +160,11 @@ impl Recorder {
     /// What the store or the CSV file says.
     pub async fn end(&self, recording: Recording, end: &BurstEnd) -> Result<(), RecordError> {
         if let (Some(sink), Some(key)) = (&self.store, recording.0) {
-            sink.end_burst(key, end).await?;
+            let mut end = end.clone();
+            if self.no_texts {
+                end.forget_texts();
+            }
+            sink.end_burst(key, &end).await?;
         }
         if let Some(csv) = &self.csv {
             let (answer, told) = oneshot::channel();

@@ -37,6 +37,7 @@ mod needs;
 mod notify;
 pub mod presets;
 mod price;
+mod privacy;
 mod read;
 mod reference;
 mod rules;
@@ -59,6 +60,7 @@ pub use money::{BadPrice, Usd};
 pub use needs::{CostSettings, Needs, Reasons};
 pub use notify::Notify;
 pub use price::{Price, PriceHours, PriceRow};
+pub use privacy::{NAME_NOT_KEPT, Privacy};
 pub use read::{MAX_TEXT_BYTES, line_of, parse, parse_checked};
 pub use reference::reference;
 pub use rules::RulesSettings;
@@ -107,6 +109,9 @@ pub struct Config {
     /// Who is told when a trigger fires or a decision expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Notify>,
+    /// What is kept of people and of what they are answered.
+    #[serde(default)]
+    pub privacy: Privacy,
     /// Places with a zone and windows of their own, at most 24. Without any there is one: `time_zone` and `[campaign]`.
     #[serde(default, rename = "site", skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<Site>,

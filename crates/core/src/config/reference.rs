@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::schema::schema;
 
 /// All sections in the order of the reference: heading, pointer into the schema.
-const SECTIONS: [(&str, &str); 17] = [
+const SECTIONS: [(&str, &str); 18] = [
     ("Top level", ""),
     ("`[campaign]`", "/$defs/Campaign"),
     ("`[[site]]`", "/$defs/Site"),
@@ -23,6 +23,7 @@ const SECTIONS: [(&str, &str); 17] = [
     ("`[reasons]`", "/$defs/Reasons"),
     ("`[cost]`", "/$defs/CostSettings"),
     ("`[notify]`", "/$defs/Notify"),
+    ("`[privacy]`", "/$defs/Privacy"),
 ];
 
 /// The option reference as Markdown: one table for each section.

@@ -116,6 +116,11 @@ pub struct BurstArgs {
     #[arg(long)]
     pub no_store: bool,
 
+    /// Record no texts: no answers, reasoning, tool arguments, words of the server or request ids. Default: `texts` of
+    /// `[privacy]`, which keeps them. Example: `--no-texts`
+    #[arg(long)]
+    pub no_texts: bool,
+
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     #[command(flatten)]
     pub ad_hoc: AdHoc,
@@ -164,7 +169,7 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     let runtime = event_loop()?;
     survive_the_file_size_limit(&runtime);
     let store = (!args.no_store).then(|| Store::open(globals.store.path())).transpose()?;
-    let mut recorder = Recorder::nowhere();
+    let mut recorder = Recorder::nowhere().keeping_texts(chosen.config.privacy.texts && !args.no_texts);
     if let Some(store) = &store {
         recorder = recorder.with_store(store.sink());
     }

@@ -56,7 +56,7 @@ impl fmt::Display for Source {
 /// Loads the configuration: the file at `path`, which must be there; without a path `peaklane.toml` in the current folder;
 /// without that one lane out of the environment.
 ///
-/// Keys are not read here, so that a plan can be looked at without them: see [`key_of`].
+/// Names of people are taken out where `[privacy]` says so. Keys are not read here, so that a plan can be looked at without them: see [`key_of`].
 ///
 /// # Errors
 /// [`LoadError`], always a matter of usage or configuration (exit code 2), never with a key in it.
@@ -82,6 +82,7 @@ pub fn load_in(folder: &Path, path: Option<&Path>, env: &dyn Environment) -> Res
     let mut config = config::parse_checked(&text).map_err(refused)?;
     let base = file.parent().unwrap_or(Path::new(""));
     resolve::resolve(&mut config, base, &text).map_err(refused)?;
+    config.forget_names();
     Ok(Loaded { config, source: Source::File(file) })
 }
 

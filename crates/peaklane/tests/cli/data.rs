@@ -19,7 +19,8 @@ fn filled() -> Sandbox {
         created_unix_us: 1_795_694_400_000_000,
         body: json!({"bursts": [bursts[0].header.id, bursts[11].header.id]}).to_string(),
     };
-    Ledger::open(&path).unwrap().put_document(&doc, doc.created_unix_us).unwrap();
+    let ledger = Ledger::open(&path).expect("a store");
+    ledger.put_document(&doc, doc.created_unix_us).expect("a document");
     sandbox
 }
 
@@ -31,8 +32,8 @@ fn counts(sandbox: &Sandbox, words: &[&str]) -> serde_json::Value {
 
 fn bursts_left(sandbox: &Sandbox) -> usize {
     let object = sandbox.run(["summary", "--format", "json"]).expect_code(0).json();
-    let windows = object["lanes"][0]["windows"].as_array().unwrap().clone();
-    windows.iter().map(|w| w["days"].as_array().unwrap().len()).sum()
+    let windows = object["lanes"][0]["windows"].as_array().expect("windows").clone();
+    windows.iter().map(|w| w["days"].as_array().expect("days").len()).sum()
 }
 
 #[test]

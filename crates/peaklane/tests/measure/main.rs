@@ -7,6 +7,7 @@ mod cases;
 mod demo;
 mod disk;
 mod fates;
+mod privacy;
 mod prompts;
 mod real_server;
 mod stopped;
