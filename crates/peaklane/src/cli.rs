@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cmd::{burst, check, completions, data, demo, init, man, summary, try_};
+use crate::cmd::{burst, check, completions, data, demo, init, man, summary, try_, watch};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::globals::{Color, GlobalArgs, Globals, stderr_palette};
@@ -19,6 +19,7 @@ Examples:
   peaklane init && peaklane check  write a commented peaklane.toml, look at it
   peaklane try --all               one request to each lane, and what it speaks
   peaklane burst                   one burst at each lane, now
+  peaklane watch                   bursts when their windows come
   peaklane summary                 what was measured, window by window
 
 Without a file, three variables make a lane:
@@ -60,6 +61,8 @@ pub enum Command {
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Burst(burst::BurstArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
+    Watch(watch::WatchArgs),
+    #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Summary(summary::SummaryArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Data(data::DataArgs),
@@ -100,6 +103,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(args, &globals),
         Command::Try(args) => try_::run(args, &globals),
         Command::Burst(args) => burst::run(args, &globals),
+        Command::Watch(args) => watch::run(args, &globals),
         Command::Summary(args) => summary::run(args, &globals),
         Command::Data(args) => data::run(args, &globals),
         Command::Completions(args) => completions::run(args, &globals),

@@ -6,6 +6,7 @@
 //! - [`burst`], [`summary`], [`sentence`], [`decision`]: bursts, windows, the one sentence that matters, and the choice.
 //! - [`purge`]: what was removed.
 //! - [`chart`], [`html`]: the page.
+//! - [`watch`]: plan, units, progress and state of a campaign.
 
 pub mod burst;
 pub mod chart;
@@ -23,4 +24,5 @@ pub mod timeline;
 pub mod try_json;
 pub mod try_view;
 pub mod units;
+pub mod watch;
 pub mod words;

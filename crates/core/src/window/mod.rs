@@ -10,11 +10,13 @@ use std::str::FromStr;
 use jiff::civil::Time;
 use thiserror::Error;
 
+pub mod bursts;
 pub mod plan;
 pub mod release;
 pub mod runtime;
 pub mod spread;
 
+pub use bursts::{BurstsError, PlannedBurst};
 pub use plan::{Calendar, Flag, PlanError, PlannedWindow, plan};
 
 /// Length of a window when nothing else is said, seconds (90 min).

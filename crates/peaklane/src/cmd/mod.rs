@@ -13,3 +13,4 @@ mod shots;
 pub mod summary;
 mod system;
 pub mod try_;
+pub mod watch;

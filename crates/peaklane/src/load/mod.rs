@@ -21,7 +21,7 @@ pub use error::LoadError;
 pub use file::FileFault;
 pub(crate) use file::read_text;
 pub use key::{KeyError, key_from_variable, key_of};
-pub use zone::{UnknownZone, time_zone};
+pub use zone::{UnknownZone, Zones, time_zone, zones};
 
 /// Name of the configuration file that is looked for in the current folder.
 pub const FILE_NAME: &str = "peaklane.toml";

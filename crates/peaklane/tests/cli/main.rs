@@ -13,3 +13,4 @@ mod store;
 mod summary;
 mod support;
 mod truths;
+mod watch;
