@@ -85,6 +85,23 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_comments_is_a_key_that_there_is() {
+        let key = |line: &str| {
+            let Some(rest) = line.strip_prefix("# ") else { return false };
+            let name = rest.split_once(" = ").map_or("", |(name, _)| name);
+            rest.starts_with('[') || !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        };
+        let mut found = 0;
+        for preset in PRESETS {
+            let lines = preset.text.lines().map(|line| if key(line) { line.trim_start_matches("# ") } else { line });
+            found += preset.text.lines().filter(|line| key(line)).count();
+            let text = lines.collect::<Vec<_>>().join("\n");
+            parse_checked(&text).unwrap_or_else(|error| panic!("{}: {error}\n{text}", preset.name));
+        }
+        assert!(found > 10, "{found}");
+    }
+
+    #[test]
     fn each_preset_holds_the_lanes_that_its_name_promises() {
         let kinds = |name: &str| read(name).lanes.iter().map(|lane| lane.kind).collect::<Vec<Kind>>();
         assert_eq!(kinds("two-free-lanes"), [Kind::FreeHosted, Kind::FreeHosted]);

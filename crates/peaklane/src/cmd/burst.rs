@@ -198,7 +198,7 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     if let Some(store) = store {
         store.close()?;
     }
-    print(&fired, globals)?;
+    print(&fired, &chosen.config.rules.thresholds(), globals)?;
     if interrupted {
         return Err(Failure::unmeasured("interrupted before all attempts were made")
             .with_hint("what was made is recorded; an interrupted burst counts neither as pass nor as failure"));
@@ -282,8 +282,7 @@ fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<La
     chosen.lanes.iter().map(|lane| mould.shot(lane, &occasion, lag)).collect()
 }
 
-fn print(fired: &[Fired], globals: &Globals) -> Result<(), Failure> {
-    let thresholds = Thresholds::default();
+fn print(fired: &[Fired], thresholds: &Thresholds, globals: &Globals) -> Result<(), Failure> {
     let views: Vec<BurstView<'_>> = fired
         .iter()
         .map(|f| BurstView {
@@ -296,10 +295,10 @@ fn print(fired: &[Fired], globals: &Globals) -> Result<(), Failure> {
         .collect();
     let broken = |e: &dyn std::error::Error| Failure::of(Exit::Unmeasured, e, None);
     out::print(&match globals.format {
-        Format::Table => render::render(&views, &thresholds, globals.width, globals.palette),
-        Format::Json => format!("{:#}\n", render::json(&views, &thresholds).map_err(|e| broken(&e))?),
-        Format::Csv => render::csv(&views, &thresholds).map_err(|e| broken(&e))?,
-        Format::Md => render::markdown(&views, &thresholds),
+        Format::Table => render::render(&views, thresholds, globals.width, globals.palette),
+        Format::Json => format!("{:#}\n", render::json(&views, thresholds).map_err(|e| broken(&e))?),
+        Format::Csv => render::csv(&views, thresholds).map_err(|e| broken(&e))?,
+        Format::Md => render::markdown(&views, thresholds),
     })
 }
 

@@ -18,7 +18,7 @@ const MAX_CA_BYTES: usize = 1024 * 1024;
 /// All problems together, each with its line in `text`.
 pub(super) fn resolve(config: &mut Config, base: &Path, text: &str) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
-    zone(config, &mut problems);
+    zones(config, &mut problems);
     prompts(config, base, &mut problems);
     lanes(config, base, &mut problems);
     let located = problems.into_iter().map(|problem: Problem| {
@@ -28,16 +28,30 @@ pub(super) fn resolve(config: &mut Config, base: &Path, text: &str) -> Result<()
     ConfigError::unless_empty(located.collect())
 }
 
-fn zone(config: &mut Config, problems: &mut Vec<Problem>) {
-    let Some(name) = &config.time_zone else { return };
-    match time_zone(name) {
-        // the database's own spelling goes into the records
+/// Every zone that is named: the database's own spelling goes into the records.
+fn zones(config: &mut Config, problems: &mut Vec<Problem>) {
+    let mut look_up = |name: &mut String, path: KeyPath| match time_zone(name) {
         Ok(zone) => {
-            config.time_zone = zone.iana_name().map_or_else(|| config.time_zone.take(), |name| Some(name.to_owned()))
+            if let Some(spelling) = zone.iana_name() {
+                spelling.clone_into(name);
+            }
         }
         Err(unknown) => {
-            let problem = Problem::of_key(vec!["time_zone".into()], format!("unknown zone `{name}`"));
+            let problem = Problem::of_key(path, format!("unknown zone `{name}`"));
             problems.push(problem.next_step(unknown.hint().unwrap_or_default()));
+        }
+    };
+    if let Some(name) = &mut config.time_zone {
+        look_up(name, vec!["time_zone".into()]);
+    }
+    for (index, site) in config.sites.iter_mut().enumerate() {
+        look_up(&mut site.time_zone, vec!["site".into(), index.into(), "time_zone".into()]);
+    }
+    for (index, lane) in config.lanes.iter_mut().enumerate() {
+        let hours = lane.price.iter_mut().flat_map(|price| &mut price.hours);
+        for (at, hours) in hours.enumerate() {
+            let path = vec!["lane".into(), index.into(), "price".into(), "hours".into(), at.into(), "zone".into()];
+            look_up(&mut hours.zone, path);
         }
     }
 }

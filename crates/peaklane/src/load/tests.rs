@@ -220,3 +220,24 @@ fn a_variable_that_is_no_text_is_refused_by_name() {
     assert_eq!(error.to_string(), "the value of `LLM_MODEL` is not UTF-8");
     assert!(matches!(key_from_variable("LLM_MODEL", &variables), Err(KeyError::NotText { .. })));
 }
+
+#[test]
+fn the_zones_of_sites_and_of_prices_are_looked_up_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("peaklane.toml");
+    let text = "[campaign]\n[[site]]\nname = \"one\"\ntime_zone = \"Europe/Berln\"\n[[lane]]\nname = \"a\"\n\
+                kind = \"paid-hosted\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n\
+                price = { input_usd_per_mtok = 1, output_usd_per_mtok = 2, hours = [{ from = \"08:30\", to = \"18:30\", \
+                zone = \"Asia/Shanghi\", input_usd_per_mtok = 2, output_usd_per_mtok = 4 }] }\n";
+    fs::write(&path, text).unwrap();
+    let told = load(Some(&path), &env(&[])).unwrap_err();
+    let mut all = String::new();
+    let mut error: Option<&dyn std::error::Error> = Some(&told);
+    while let Some(one) = error {
+        all.push_str(&one.to_string());
+        error = one.source();
+    }
+    for part in ["`Europe/Berln`", "`Europe/Berlin`", "`Asia/Shanghi`", "`Asia/Shanghai`"] {
+        assert!(all.contains(part), "no {part} in {all}");
+    }
+}

@@ -185,3 +185,22 @@ fn a_device_or_a_huge_file_in_the_place_of_the_configuration_is_refused_unread()
         refused(sandbox.run(["check", "--config", file]), 2, &[why]);
     }
 }
+
+#[test]
+fn each_site_is_shown_with_its_own_zone_and_windows() {
+    let sandbox = sandbox();
+    let sites = "[campaign]\ndays = 2\n[[site]]\nname = \"berlin\"\ntime_zone = \"Europe/Berlin\"\n[[site]]\nname = \"seoul\"\n\
+                 time_zone = \"asia/seoul\"\nwindows = [\"10:00\"]\npeak = \"10:00\"\n";
+    sandbox.file("peaklane.toml", &format!("{sites}{}", configuration("")));
+    let object = sandbox.run(["check", "--format", "json"]).expect_code(0).json();
+    assert_valid("check", &object);
+    let extent = &object["extent"];
+    // four windows and one, two days each, of one lane and one task
+    assert_eq!(
+        (&extent["bursts"], &extent["sites"][0]["bursts"], &extent["sites"][1]["bursts"]),
+        (&10.into(), &8.into(), &2.into())
+    );
+    assert_eq!(extent["sites"][1]["time_zone"], "Asia/Seoul");
+    let shown = sandbox.run(["check"]).expect_code(0).stdout;
+    assert!(shown.contains("seoul, 1 lane: 10:00 (peak)") && shown.contains("5 windows at 2 sites"), "{shown}");
+}

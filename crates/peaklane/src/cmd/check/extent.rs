@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use peaklane_core::config::{Campaign, Config};
+use peaklane_core::config::{Campaign, Config, SiteCampaign, TaskKind};
 use peaklane_core::summary::Ms;
 use peaklane_core::window::{Calendar, Flag, LocalTime, PlanError, plan};
 use serde::Serialize;
@@ -18,28 +18,49 @@ pub struct Extent {
     pub lanes: usize,
     /// Task classes.
     pub tasks: usize,
-    /// Windows of a day, earliest first; empty without a campaign.
+    /// The sites; one without a name where the configuration has no `[[site]]`, none without a campaign.
+    pub sites: Vec<SiteExtent>,
+    /// Windows of a day, earliest first, of the only site; empty without a campaign and with several sites.
     pub windows: Vec<PlannedWindow>,
     /// Days that count.
     pub days: u32,
     /// First day, where it is written.
     pub start_date: Option<String>,
-    /// The dates, where the first is written.
+    /// The dates of the only site, where the first is written.
     pub dates: Vec<PlannedDate>,
     /// Bursts of each lane and task class in a window.
     pub bursts_per_window: u32,
     /// Bursts in all.
     pub bursts: u64,
+    /// Bursts of batch classes among them: each runs by the clock, so that its requests are not known beforehand.
+    pub stretches: u64,
     /// Attempts of a burst.
     pub attempts_per_burst: u32,
     /// Warm-up attempts before each burst.
     pub warmup_per_burst: u32,
-    /// Requests without any retry: attempts and warm-ups of all bursts.
+    /// Requests without any retry: attempts and warm-ups of all bursts of a fixed number.
     pub requests: u64,
     /// Requests when every attempt needs all its retries.
     pub requests_at_most: u64,
     /// Retries that an attempt may need.
     pub retries_at_most: u32,
+}
+
+/// The campaign at one site.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SiteExtent {
+    /// Name; null where the configuration has no `[[site]]`.
+    pub name: Option<String>,
+    /// IANA zone of its local times.
+    pub time_zone: String,
+    /// Lanes measured from it.
+    pub lanes: usize,
+    /// Windows of a day, earliest first.
+    pub windows: Vec<PlannedWindow>,
+    /// The dates, where the first is written.
+    pub dates: Vec<PlannedDate>,
+    /// Bursts in all.
+    pub bursts: u64,
 }
 
 /// A window of the day.
@@ -68,28 +89,53 @@ pub struct PlannedDate {
 /// [`PlanError`] for days that are on no calendar.
 pub(super) fn extent(config: &Config) -> Result<Extent, PlanError> {
     let campaign = config.campaign.as_ref();
-    let windows = campaign.map(windows).unwrap_or_default();
     let (days, bursts_per_window) = campaign.map_or((1, 1), |c| (c.days, c.bursts_per_window));
     let (lanes, tasks) = (config.lanes.len(), config.tasks.len());
-    let places = [lanes, tasks, windows.len().max(1)].map(|n| n as u64);
-    let bursts = places.into_iter().chain([u64::from(days), u64::from(bursts_per_window)]).product::<u64>();
-    let attempts = bursts * u64::from(config.burst.attempts);
-    let requests = attempts + bursts * u64::from(config.burst.warmup);
+    let sites: Vec<SiteExtent> =
+        config.sites().iter().map(|site| site_extent(site, tasks)).collect::<Result<_, _>>()?;
+    let bursts = match campaign {
+        Some(_) => sites.iter().map(|site| site.bursts).sum(),
+        None => (lanes * tasks) as u64,
+    };
+    let batch = config.tasks.iter().filter(|task| task.judged_by() == TaskKind::Batch).count() as u64;
+    let stretches = (bursts * batch).checked_div(tasks as u64).unwrap_or_default();
+    let each = u64::from(config.burst.attempts) + u64::from(config.burst.warmup);
+    let requests = (bursts - stretches) * each;
+    let (windows, dates) = match sites.as_slice() {
+        [only] => (only.windows.clone(), only.dates.clone()),
+        _ => Default::default(),
+    };
     Ok(Extent {
         campaign: campaign.is_some(),
         lanes,
         tasks,
+        sites,
         windows,
         days,
         start_date: campaign.and_then(|c| c.start_date).map(|day| day.to_string()),
-        dates: campaign.map_or(Ok(Vec::new()), |c| dates(c, config.time_zone.as_deref()))?,
+        dates,
         bursts_per_window,
         bursts,
+        stretches,
         attempts_per_burst: config.burst.attempts,
         warmup_per_burst: config.burst.warmup,
         requests,
         requests_at_most: requests * (1 + u64::from(config.retry.max)),
         retries_at_most: config.retry.max,
+    })
+}
+
+fn site_extent(site: &SiteCampaign, tasks: usize) -> Result<SiteExtent, PlanError> {
+    let campaign = &site.campaign;
+    let windows = windows(campaign);
+    let places = [site.lanes.len() as u64, tasks as u64, windows.len() as u64];
+    Ok(SiteExtent {
+        name: site.name.clone(),
+        time_zone: site.time_zone.clone(),
+        lanes: site.lanes.len(),
+        bursts: places.into_iter().chain([campaign.days.into(), campaign.bursts_per_window.into()]).product(),
+        windows,
+        dates: dates(campaign, &site.time_zone)?,
     })
 }
 
@@ -105,9 +151,9 @@ fn windows(campaign: &Campaign) -> Vec<PlannedWindow> {
 }
 
 /// The dates of a campaign whose first day is written; none otherwise, since it begins when it is started.
-fn dates(campaign: &Campaign, zone: Option<&str>) -> Result<Vec<PlannedDate>, PlanError> {
+fn dates(campaign: &Campaign, zone: &str) -> Result<Vec<PlannedDate>, PlanError> {
     // a zone that nobody knows has been told before
-    let (Some(start), Some(Ok(zone))) = (campaign.start_date, zone.map(time_zone)) else { return Ok(Vec::new()) };
+    let (Some(start), Some(Ok(zone))) = (campaign.start_date, Some(time_zone(zone))) else { return Ok(Vec::new()) };
     let calendar = Calendar {
         windows: campaign.windows_in_order().iter().map(|span| LocalTime::from(span.start.time())).collect(),
         start_date: start.date(),
@@ -141,16 +187,23 @@ pub(super) fn odd_dates(extent: &Extent) -> Vec<String> {
             None => "is moved",
         }
     };
-    let moved = extent.dates.iter().flat_map(|d| d.moved.iter().map(move |(window, flag)| (d, window, *flag)));
+    let dates = extent.sites.iter().flat_map(|site| &site.dates);
+    let moved = dates.flat_map(|d| d.moved.iter().map(move |(window, flag)| (d, window, *flag)));
     moved.map(|(d, window, flag)| format!("{} {window} {}", d.date, words(flag))).collect()
 }
 
 /// Limits that a lane states and that the plan would pass by itself: misses would then say nothing about the lane.
 pub(super) fn limits_passed(config: &Config, extent: &Extent) -> Vec<String> {
     let burst = u64::from(extent.attempts_per_burst) + u64::from(extent.warmup_per_burst);
-    let a_day = burst * extent.tasks as u64 * extent.windows.len().max(1) as u64 * u64::from(extent.bursts_per_window);
+    let sites = config.sites();
     let mut passed = Vec::new();
     for lane in &config.lanes {
+        // sites share the quota of a lane; a day without a campaign has one burst
+        let here = sites.iter().filter(|site| site.lanes.contains(&lane.name));
+        let windows: usize = here.map(|site| site.campaign.windows.len()).sum();
+        let windows = if sites.is_empty() { 1 } else { windows as u64 };
+        let latency = config.tasks.iter().filter(|task| task.judged_by() == TaskKind::Latency).count() as u64;
+        let a_day = burst * latency * windows * u64::from(extent.bursts_per_window);
         let mut compare = |needed: u64, stated: Option<u64>, what: &str| {
             if let Some(stated) = stated.filter(|stated| needed > *stated) {
                 let name = &lane.name;

@@ -1,5 +1,6 @@
 //! What there is to say about a configuration: its lanes, task classes and problems. Sends nothing, shows no key.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use peaklane_core::check::CheckForm;
@@ -244,12 +245,16 @@ pub(super) fn further_faults(path: &Path, known: &[Fault], environment: &dyn Env
 }
 
 fn unknown_zone(config: &Config, known: &[Fault], faults: &mut Vec<Fault>) {
-    let Some(name) = &config.time_zone else { return };
-    if known.iter().any(|fault| fault.text.contains(name.as_str())) {
-        return;
-    }
-    if let Err(error) = time_zone(name) {
-        faults.push(Fault { text: error.to_string(), line: None, hint: error.hint() });
+    let of_prices = config.lanes.iter().filter_map(|lane| lane.price.as_ref()).flat_map(|price| &price.hours);
+    let names = config.time_zone.iter().chain(config.sites.iter().map(|site| &site.time_zone));
+    let names: BTreeSet<&String> = names.chain(of_prices.map(|hours| &hours.zone)).collect();
+    for name in names {
+        if known.iter().any(|fault| fault.text.contains(name.as_str())) {
+            continue;
+        }
+        if let Err(error) = time_zone(name) {
+            faults.push(Fault { text: error.to_string(), line: None, hint: error.hint() });
+        }
     }
 }
 

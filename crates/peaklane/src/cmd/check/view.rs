@@ -134,7 +134,7 @@ fn facts(report: &CheckReport) -> Vec<(&'static str, String)> {
     let mut facts = vec![("measures", product(extent))];
     facts.push(("requests", requests(extent)));
     if extent.campaign {
-        facts.push(("windows", windows(extent, report.time_zone.as_deref())));
+        facts.extend(extent.sites.iter().map(|site| ("windows", windows(site))));
         facts.push(("days", days(extent)));
     }
     facts
@@ -143,7 +143,17 @@ fn facts(report: &CheckReport) -> Vec<(&'static str, String)> {
 fn product(extent: &Extent) -> String {
     let mut factors = vec![counted(extent.lanes as u64, "lane"), counted(extent.tasks as u64, "task")];
     if extent.campaign {
-        factors.push(counted(extent.windows.len() as u64, "window"));
+        match extent.sites.as_slice() {
+            [only] => factors.push(counted(only.windows.len() as u64, "window")),
+            sites => {
+                let windows: usize = sites.iter().map(|site| site.windows.len()).sum();
+                factors.push(format!(
+                    "{} at {}",
+                    counted(windows as u64, "window"),
+                    counted(sites.len() as u64, "site")
+                ));
+            }
+        }
         factors.push(counted(extent.days.into(), "day"));
         if extent.bursts_per_window > 1 {
             factors.push(counted(extent.bursts_per_window.into(), "burst"));
@@ -156,22 +166,27 @@ fn product(extent: &Extent) -> String {
 }
 
 fn requests(extent: &Extent) -> String {
-    let warmups = extent.bursts * u64::from(extent.warmup_per_burst);
+    let stretches = match extent.stretches {
+        0 => String::new(),
+        n => format!("; of batch classes {} by the clock", counted(n, "stretch").replace("stretchs", "stretches")),
+    };
+    let warmups = (extent.bursts - extent.stretches) * u64::from(extent.warmup_per_burst);
     let warmups = if warmups == 0 { String::new() } else { format!(" ({} of them to warm up)", count(warmups)) };
     let retries = match extent.retries_at_most {
         0 => "no retries".to_owned(),
         1 => format!("at most {} with 1 retry each", count(extent.requests_at_most)),
         n => format!("at most {} with {n} retries each", count(extent.requests_at_most)),
     };
-    format!("{}{warmups}, {retries}", count(extent.requests))
+    format!("{}{warmups}, {retries}{stretches}", count(extent.requests))
 }
 
-fn windows(extent: &Extent, zone: Option<&str>) -> String {
+fn windows(site: &super::extent::SiteExtent) -> String {
     let one = |w: &super::extent::PlannedWindow| {
         format!("{}{} for {}", w.start, if w.peak { " (peak)" } else { "" }, limit(w.length_ms.0))
     };
-    let list: Vec<String> = extent.windows.iter().map(one).collect();
-    format!("{}; {}", list.join(", "), zone.unwrap_or("no zone"))
+    let list: Vec<String> = site.windows.iter().map(one).collect();
+    let lanes = site.name.as_ref().map(|name| format!("{name}, {}: ", counted(site.lanes as u64, "lane")));
+    format!("{}{}; {}", lanes.unwrap_or_default(), list.join(", "), site.time_zone)
 }
 
 fn days(extent: &Extent) -> String {
