@@ -1,10 +1,11 @@
 //! The decision in words: which lane, and why not each of the others.
 
-use peaklane_core::rules::{Candidate, Ladder, Obstacle, Standing, Thresholds, Why};
+use peaklane_core::rules::{Argument, Candidate, Ladder, Need, Obstacle, ReasonKey, Standing, Thresholds, Why};
 use serde_json::{Value, json};
 
 use crate::palette::{Palette, Tone};
 use crate::table::{Cell, Column, Table};
+use crate::units::count;
 
 /// A decision over one task class.
 #[derive(Clone, Copy, Debug)]
@@ -120,15 +121,38 @@ fn reasons(candidate: &Candidate, why: &[Why], thresholds: &Thresholds) -> Strin
         Why::LowerHolds { lane } => format!("{lane}, a lower rung, holds already"),
         Why::LowerUndecided { lane } => format!("{lane}, a lower rung, is not decided yet"),
         Why::NoReason => "no data-path reason is declared".into(),
-        Why::BetterBeside { lane } => format!("{lane} is the better choice"),
+        Why::BetterBeside { lane, by } => match by {
+            Argument::Peak => format!("{lane}, of the same rung, passes more often"),
+            Argument::Operations => format!("{lane}, of the same rung, takes less work"),
+            Argument::Price => format!("{lane}, of the same rung, costs less"),
+            Argument::Order => format!("{lane}, of the same rung, stands before it"),
+        },
+        Why::NeedPromised { lane } => format!("only {lane} promises a declared need"),
+        Why::LimitBelowNeed { need, needed, stated } => {
+            format!("its terms allow {} {}, needed are {}", count(*stated), need_words(*need), count(*needed))
+        }
+        Why::Reason { reason } => match reason {
+            ReasonKey::DataMustNotLeave => "data may not leave the house".into(),
+            ReasonKey::RateLimitsNotAcceptable => "no rate limit of somebody else is acceptable".into(),
+            ReasonKey::PriceMustNotMove => "the price may not move".into(),
+        },
     }));
     parts.join("; ")
+}
+
+/// A need as it stands behind a number: `requests a minute`.
+pub(crate) const fn need_words(need: Need) -> &'static str {
+    match need {
+        Need::RequestsPerMinute => "requests a minute",
+        Need::TokensPerMinute => "tokens a minute",
+        Need::Concurrency => "requests at once",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use peaklane_core::lane::Kind;
-    use peaklane_core::rules::{Declared, Evidence, WindowCount, climb, decide};
+    use peaklane_core::rules::{Arguments, Declared, Evidence, WindowCount, climb, decide};
     use peaklane_core::stats::{PassRate, RetryRate};
 
     use super::*;
@@ -141,7 +165,14 @@ mod tests {
             missing: Vec::new(),
             retries: RetryRate::new(retried, 96),
         };
-        Candidate { lane: lane.into(), kind, decision: decide(&evidence, &Thresholds::default()), owner: None }
+        Candidate {
+            lane: lane.into(),
+            kind,
+            decision: decide(&evidence, &Thresholds::default()),
+            owner: None,
+            barred: Vec::new(),
+            arguments: Arguments::default(),
+        }
     }
 
     #[test]

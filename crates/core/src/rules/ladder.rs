@@ -3,10 +3,14 @@
 //! `free-hosted` and `free-server` have to clear the bars themselves; a server needs a named owner who patches it too.
 //! `paid-hosted` is chosen when every lower rung is out, or a need is declared that they cannot meet. `self-hosted` needs a
 //! declared reason: a box that passes a burst is not yet a reason to run one.
+//!
+//! Among lanes that hold on one rung the order of arguments is: behaviour at the peak, operations load, price.
 
+use std::cmp::Ordering;
 use std::num::NonZeroU32;
 
 use super::decision::{Decision, DecisionVerdict, Obstacle};
+use super::needs::{Need, ReasonKey};
 use crate::lane::Kind;
 use crate::stats::PassRate;
 
@@ -33,6 +37,29 @@ pub struct Candidate {
     pub decision: Decision,
     /// Who patches it, for the rungs that need one.
     pub owner: Option<Owner>,
+    /// What keeps it out whatever it measures: a stated limit below a need, a declared reason.
+    pub barred: Vec<Why>,
+    /// What decides between lanes that hold on one rung and pass equally often.
+    pub arguments: Arguments,
+}
+
+/// The arguments behind the behaviour at the peak, in this order. What is not stated cannot be an argument for a lane:
+/// unknown stands behind every figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// Work that running the lane takes, minutes a month.
+    pub ops_minutes_per_month: Option<u64>,
+    /// Price of 1,000 requests, micro-dollars.
+    pub micro_usd_per_1000: Option<u64>,
+}
+
+impl Arguments {
+    /// The better arguments stand first.
+    pub fn compare(self, other: Self) -> Ordering {
+        let known_first = |a: Option<u64>, b: Option<u64>| (a.is_none(), a).cmp(&(b.is_none(), b));
+        known_first(self.ops_minutes_per_month, other.ops_minutes_per_month)
+            .then_with(|| known_first(self.micro_usd_per_1000, other.micro_usd_per_1000))
+    }
 }
 
 /// What was declared beforehand, apart from measurements.
@@ -70,11 +97,57 @@ pub enum Why {
     },
     /// No data-path reason is declared.
     NoReason,
-    /// Another lane of the same rung passes more often.
+    /// Another lane of the same rung has the better arguments.
     BetterBeside {
         /// The lane.
         lane: String,
+        /// What told them apart.
+        by: Argument,
     },
+    /// It holds, but a declared need is one that only a higher rung promises.
+    NeedPromised {
+        /// The lane.
+        lane: String,
+    },
+    /// What its terms state is below a declared need.
+    LimitBelowNeed {
+        /// Which.
+        need: Need,
+        /// What is needed.
+        needed: u64,
+        /// What the terms state.
+        stated: u64,
+    },
+    /// A declared reason rules its rung out.
+    Reason {
+        /// Which.
+        reason: ReasonKey,
+    },
+}
+
+/// What told two lanes of one rung apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// It passes more often in the deciding window.
+    Peak,
+    /// It takes less work.
+    Operations,
+    /// It costs less.
+    Price,
+    /// Nothing: it stands first in the configuration.
+    Order,
+}
+
+impl Argument {
+    /// The stable spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Peak => "peak",
+            Self::Operations => "operations",
+            Self::Price => "price",
+            Self::Order => "order",
+        }
+    }
 }
 
 /// How a lane stands.
@@ -115,10 +188,13 @@ pub struct Ladder {
 pub fn climb(candidates: &[Candidate], declared: Declared) -> Ladder {
     let mut standings: Vec<(Standing, Vec<Why>)> = candidates.iter().map(|c| own_standing(c, declared)).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    // Within a rung the better peak behaviour stands first; a tie keeps the given order.
+    // Within a rung the better arguments stand first; a tie keeps the given order.
     order.sort_by(|&a, &b| {
         let (a, b) = (&candidates[a], &candidates[b]);
-        a.kind.cmp(&b.kind).then_with(|| compare_rates(b.decision.pass_rate, a.decision.pass_rate))
+        a.kind
+            .cmp(&b.kind)
+            .then_with(|| compare_rates(b.decision.pass_rate, a.decision.pass_rate))
+            .then_with(|| a.arguments.compare(b.arguments))
     });
     let mut chosen: Option<usize> = None;
     let mut undecided: Option<usize> = None;
@@ -130,13 +206,13 @@ pub fn climb(candidates: &[Candidate], declared: Declared) -> Ladder {
                 if let Some(lower) = chosen {
                     let lane = candidates[lower].lane.clone();
                     let why = if candidates[lower].kind == kind {
-                        Why::BetterBeside { lane }
+                        Why::BetterBeside { lane, by: told_apart(&candidates[lower], &candidates[at]) }
                     } else {
                         Why::LowerHolds { lane }
                     };
                     if needed && candidates[lower].kind < kind {
                         let lane = candidates[at].lane.clone();
-                        standings[lower].1.push(Why::BetterBeside { lane });
+                        standings[lower].1.push(Why::NeedPromised { lane });
                         chosen = Some(at);
                     } else {
                         standings[at].1.push(why);
@@ -165,6 +241,11 @@ fn own_standing(candidate: &Candidate, declared: Declared) -> (Standing, Vec<Why
         why.push(Why::NoReason);
         return (Standing::NotApplicable, why);
     }
+    if !candidate.barred.is_empty() {
+        // However it measures: more data would not bring it back.
+        why.splice(0..0, candidate.barred.iter().cloned());
+        return (Standing::Out, why);
+    }
     let standing = match candidate.decision.verdict {
         DecisionVerdict::NotEnoughData | DecisionVerdict::NotEnoughDays => Standing::Undecided,
         DecisionVerdict::NotOk => Standing::Out,
@@ -183,11 +264,24 @@ fn owner_fault(owner: Option<&Owner>) -> Option<Why> {
     }
 }
 
-fn compare_rates(a: Option<PassRate>, b: Option<PassRate>) -> std::cmp::Ordering {
+/// The first argument in which the better lane is better.
+fn told_apart(better: &Candidate, other: &Candidate) -> Argument {
+    if compare_rates(better.decision.pass_rate, other.decision.pass_rate).is_ne() {
+        return Argument::Peak;
+    }
+    let (a, b) = (better.arguments, other.arguments);
+    match (a.ops_minutes_per_month == b.ops_minutes_per_month, a.micro_usd_per_1000 == b.micro_usd_per_1000) {
+        (false, _) => Argument::Operations,
+        (true, false) => Argument::Price,
+        (true, true) => Argument::Order,
+    }
+}
+
+pub(super) fn compare_rates(a: Option<PassRate>, b: Option<PassRate>) -> Ordering {
     let nothing = PassRate::new(0, NonZeroU32::MIN.get());
     match (a.or(nothing), b.or(nothing)) {
         (Some(a), Some(b)) => a.compare(b),
-        _ => std::cmp::Ordering::Equal,
+        _ => Ordering::Equal,
     }
 }
 
@@ -206,7 +300,14 @@ mod tests {
             retries: RetryRate::new(0, 96),
         };
         let owner = Some(Owner { name: "ops".into(), patched_days_ago: Some(10) });
-        Candidate { lane: lane.into(), kind, decision: decide(&evidence, &Thresholds::default()), owner }
+        Candidate {
+            lane: lane.into(),
+            kind,
+            decision: decide(&evidence, &Thresholds::default()),
+            owner,
+            barred: Vec::new(),
+            arguments: Arguments::default(),
+        }
     }
 
     fn chosen(candidates: &[Candidate], declared: Declared) -> Option<&str> {
@@ -262,5 +363,45 @@ mod tests {
         assert_eq!(chosen(&bad, Declared::default()), None);
         let two = [candidate("a1", Kind::FreeHosted, 22, 3), candidate("a2", Kind::FreeHosted, 24, 3)];
         assert_eq!(chosen(&two, Declared::default()), Some("a2"));
+    }
+
+    #[test]
+    fn of_two_that_pass_equally_often_operations_go_before_price_and_unknown_stands_last() {
+        let with = |lane: &str, ops: Option<u64>, price: Option<u64>| {
+            let arguments = Arguments { ops_minutes_per_month: ops, micro_usd_per_1000: price };
+            Candidate { arguments, ..candidate(lane, Kind::PaidHosted, 24, 3) }
+        };
+        let best = |all: &[Candidate]| {
+            let ladder = climb(all, Declared::default());
+            let by = ladder.standings.iter().flat_map(|(_, why)| why).find_map(|why| match why {
+                Why::BetterBeside { by, .. } => Some(*by),
+                _ => None,
+            });
+            (ladder.chosen.unwrap(), by.unwrap())
+        };
+        assert_eq!(best(&[with("a", Some(120), Some(1)), with("b", Some(60), Some(9))]), (1, Argument::Operations));
+        assert_eq!(best(&[with("a", Some(60), Some(9)), with("b", Some(60), Some(1))]), (1, Argument::Price));
+        assert_eq!(best(&[with("a", None, Some(1)), with("b", Some(60), None)]), (1, Argument::Operations));
+        assert_eq!(best(&[with("a", None, None), with("b", None, None)]), (0, Argument::Order));
+        let worse = Candidate { arguments: Arguments::default(), ..candidate("c", Kind::PaidHosted, 22, 3) };
+        assert_eq!(best(&[worse, with("b", Some(600), Some(9))]), (1, Argument::Peak));
+    }
+
+    #[test]
+    fn a_barred_lane_is_out_even_without_data_and_keeps_nobody_waiting() {
+        let barred = vec![Why::LimitBelowNeed { need: Need::RequestsPerMinute, needed: 60, stated: 20 }];
+        let free = Candidate { barred, ..candidate("a", Kind::FreeHosted, 24, 2) };
+        let all = [free, candidate("c", Kind::PaidHosted, 24, 3)];
+        let ladder = climb(&all, Declared::default());
+        assert_eq!((ladder.chosen, ladder.standings[0].0), (Some(1), Standing::Out));
+        assert!(matches!(ladder.standings[0].1[0], Why::LimitBelowNeed { needed: 60, stated: 20, .. }));
+    }
+
+    #[test]
+    fn a_need_that_only_a_paid_lane_promises_goes_before_a_lower_rung_that_holds() {
+        let all = [candidate("a", Kind::FreeHosted, 24, 3), candidate("c", Kind::PaidHosted, 24, 3)];
+        let ladder = climb(&all, Declared { paid_need: true, data_path: false });
+        assert_eq!(ladder.chosen, Some(1));
+        assert_eq!(ladder.standings[0].1, [Why::NeedPromised { lane: "c".into() }]);
     }
 }

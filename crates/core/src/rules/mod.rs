@@ -6,13 +6,19 @@ pub mod countertest;
 pub mod decision;
 pub mod hours;
 pub mod ladder;
+pub mod moves;
+pub mod needs;
+pub mod split;
 pub mod trigger;
 
 pub use certainty::{Certainty, CertaintyState, Question, certainty};
 pub use countertest::{CounterTest, CounterVerdict, bursts_that_would_decide, counter_test};
 pub use decision::{Decision, DecisionVerdict, Evidence, Obstacle, WindowCount, decide};
 pub use hours::{Hours, HoursVerdict, PickedWorst, WindowBursts, judge_hours};
-pub use ladder::{Candidate, Declared, Ladder, Owner, Standing, Why, climb};
+pub use ladder::{Argument, Arguments, Candidate, Declared, Ladder, Owner, Standing, Why, climb};
+pub use moves::{expires_on, held_throughout, least_bad, next_rung};
+pub use needs::{Need, NeedCheck, ReasonKey, WrongTool, bars, check_needs, declared, wrong_tools};
+pub use split::{HourRange, ranges_of};
 pub use trigger::{Action, TriggerCause, TriggerState, judge_trigger};
 
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ use peaklane_core::burst::{AttemptFigures, BurstHeader, Connections, PromptMode}
 use peaklane_core::check::Check;
 use peaklane_core::config::{LaneOrder, Task};
 use peaklane_core::lane::Api;
-use peaklane_core::rules::{Candidate, Declared, Evidence, Thresholds, WindowCount, climb, decide};
+use peaklane_core::rules::{Arguments, Candidate, Declared, Evidence, Thresholds, WindowCount, climb, decide};
 use peaklane_core::stats::PassRate;
 use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries, summarise};
 use peaklane_report::decision::{self, DecisionView};
@@ -282,7 +282,14 @@ fn candidate(summary: &LaneSummary, thresholds: &Thresholds) -> Candidate {
         retries: tally.rate(),
     };
     // Nobody is named for the free server: the most common state of such a box.
-    Candidate { lane: summary.lane.clone(), kind: summary.kind, decision: decide(&evidence, thresholds), owner: None }
+    Candidate {
+        lane: summary.lane.clone(),
+        kind: summary.kind,
+        decision: decide(&evidence, thresholds),
+        owner: None,
+        barred: Vec::new(),
+        arguments: Arguments::default(),
+    }
 }
 
 fn print_table(views: &[LaneView<'_>], choice: &DecisionView<'_>, globals: &Globals) -> Result<(), Failure> {
