@@ -136,10 +136,10 @@ mod tests {
     fn counts_come_first_and_what_a_kept_decision_loses_is_said() {
         insta::assert_snapshot!(render(&view(), 90, Palette::PLAIN), @r"
         removed from team.db: everything before 2026-11-30
-          bursts        96
-          attempts   1,068
-          events         0
-          documents      1
+          bursts         96
+          attempts    1,068
+          events          0
+          documents       1
         documents    decision decision-2026-11-02
         evidence     decision decision-2026-11-30 stays and loses 36 bursts that it rests on
         kept         1 older burst without an end stay: under way, or killed (`--killed` removes
