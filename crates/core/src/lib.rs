@@ -8,6 +8,7 @@ pub mod burst;
 pub mod campaign;
 pub mod check;
 pub mod config;
+pub mod countertest;
 pub mod lane;
 pub mod outcome;
 pub mod record;

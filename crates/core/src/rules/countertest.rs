@@ -2,7 +2,7 @@
 
 mod planning;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::stats::{
     Confidence, Interval, PassRate, StatsError, barnard_two_sided, boschloo_improved, fisher_improved,
@@ -15,7 +15,7 @@ pub use planning::{MAX_FURTHER_BURSTS, MAX_PLANNED_ATTEMPTS, bursts_that_would_d
 const DECIDES_AT: f64 = 0.05;
 
 /// The outcome of a counter-test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterVerdict {
     /// More passes after than chance explains.
