@@ -4,12 +4,13 @@
 //! - [`units`], [`palette`], [`table`], [`words`]: how a figure, a colour, a table and a failure look, everywhere.
 //! - [`try_view`], [`timeline`], [`try_json`]: one request, for people and for programs.
 //! - [`burst`], [`summary`], [`sentence`], [`decision`]: bursts, windows, the one sentence that matters, and the choice.
-//! - [`purge`]: what was removed.
+//! - [`countertest`]: one registered change judged. [`purge`]: what was removed.
 //! - [`chart`], [`html`]: the page.
 //! - [`watch`]: plan, units, progress and state of a campaign.
 
 pub mod burst;
 pub mod chart;
+pub mod countertest;
 pub mod decision;
 pub mod html;
 pub mod notes;

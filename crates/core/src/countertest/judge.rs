@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::sides::Side;
+use crate::rules::CounterVerdict;
 use crate::rules::countertest::{CounterTest, bursts_that_would_decide, counter_test};
-use crate::rules::{CounterVerdict, Thresholds};
 use crate::stats::{PassRate, StatsError};
 
 /// One lane in one window, before and after, with all figures. P values are 0 to 1, differences -1 to 1 (after - before).
@@ -126,31 +126,39 @@ fn opposite<'a>(side: &Side, others: &'a [Side]) -> Option<&'a Side> {
 }
 
 fn figures(before: &Side, after: &[Side], margin: f64) -> Result<WindowFigures, StatsError> {
-    let after = opposite(before, after);
-    let (b, a) = (before.rate(), after.and_then(Side::rate));
-    let test: Option<CounterTest> = b.zip(a).map(|(b, a)| counter_test(b, a, margin)).transpose()?;
-    let bursts = |side: &Side| u32::try_from(side.bursts.len()).unwrap_or(u32::MAX);
-    let (passed, n) =
-        (|r: Option<PassRate>| r.map_or(0, PassRate::passed), |r: Option<PassRate>| r.map_or(0, PassRate::of));
-    Ok(WindowFigures {
-        window: before.window.clone(),
-        before_passed: passed(b),
-        before_n: n(b),
-        before_bursts: bursts(before),
-        after_passed: passed(a),
-        after_n: n(a),
-        after_bursts: after.map_or(0, bursts),
-        difference: test.map(|t| t.difference),
-        difference_interval: test.map(|t| t.interval.pair()),
-        barnard_two_sided_p: test.map(|t| t.barnard_two_sided_p),
-        fisher_two_sided_p: test.map(|t| t.fisher_two_sided_p),
-        verdict: test.map(|t| t.verdict),
-    })
+    let rates = before.rate().zip(opposite(before, after).and_then(Side::rate));
+    let mut figures = WindowFigures::counts(before, after);
+    let Some((b, a)) = rates else { return Ok(figures) };
+    let test: CounterTest = counter_test(b, a, margin)?;
+    figures.difference = Some(test.difference);
+    figures.difference_interval = Some(test.interval.pair());
+    figures.barnard_two_sided_p = Some(test.barnard_two_sided_p);
+    figures.fisher_two_sided_p = Some(test.fisher_two_sided_p);
+    figures.verdict = Some(test.verdict);
+    Ok(figures)
 }
 
-/// The bar that a pass rate is shown against, so that rounding crosses none.
-pub fn shown_bars() -> [u32; 1] {
-    [Thresholds::default().pass_percent]
+impl WindowFigures {
+    /// The counts of a window without any test.
+    pub(super) fn counts(before: &Side, after: &[Side]) -> Self {
+        let after = opposite(before, after);
+        let (b, a) = (before.rate(), after.and_then(Side::rate));
+        let bursts = |side: &Side| u32::try_from(side.bursts.len()).unwrap_or(u32::MAX);
+        Self {
+            window: before.window.clone(),
+            before_passed: b.map_or(0, PassRate::passed),
+            before_n: b.map_or(0, PassRate::of),
+            before_bursts: bursts(before),
+            after_passed: a.map_or(0, PassRate::passed),
+            after_n: a.map_or(0, PassRate::of),
+            after_bursts: after.map_or(0, bursts),
+            difference: None,
+            difference_interval: None,
+            barnard_two_sided_p: None,
+            fisher_two_sided_p: None,
+            verdict: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,13 @@ mod notice;
 mod sides;
 mod snapshot;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-pub use judge::{JudgeError, Judgement, Sides, WindowFigures, judge, shown_bars};
+pub use judge::{JudgeError, Judgement, Sides, WindowFigures, judge};
 pub use notice::{Notice, Now, Refusal};
-pub use sides::{CountedBurst, Place, Side, Span, counted, side, worst};
+pub use sides::{CountedBurst, Place, Side, Span, newest_campaign, side, worst};
 pub use snapshot::{Change, KeyChange, Series, Snapshot};
 
 use crate::summary::BurstData;
@@ -69,6 +71,8 @@ pub struct Registered {
     pub before_beside: Vec<Side>,
     /// Bursts up to this moment do not count as after: the begin, or when two changes were seen at once.
     pub not_before_unix_us: i64,
+    /// How often its end was asked for without a decision: each look adds to the false alarms.
+    pub looks: u32,
     /// The one change, once it was seen.
     pub seen: Option<Seen>,
     /// How it ended; `None` while it is open.
@@ -132,6 +136,15 @@ impl Registered {
         Some(first.map_or(seen.unix_us, |first| first.min(seen.unix_us)))
     }
 
+    /// The first moment at which it may end: the wait in days of the calendar, at the same local time, after the change.
+    ///
+    /// * `zone`: that of the windows.
+    pub fn end_possible_unix_us(&self, changed_unix_us: i64, zone: &TimeZone) -> Option<i64> {
+        let changed = Timestamp::from_microsecond(changed_unix_us).ok()?.to_zoned_datetime(zone.clone());
+        let ready = changed.checked_add(jiff::Span::new().try_days(self.wait_days).ok()?).ok()?;
+        Some(ready.timestamp().as_microsecond())
+    }
+
     /// The bursts after the change up to a moment, of the changed lane and of the lane beside. Empty while nothing has
     /// changed; empty for a lane beside that shares the change.
     pub fn after(&self, bursts: &[BurstData<'_>], to_unix_us: i64) -> (Vec<Side>, Vec<Side>) {
@@ -147,9 +160,15 @@ impl Registered {
         )
     }
 
-    /// Site and windows.
+    /// Site and windows of the bursts after; they may be of any campaign, since another prompt makes another one.
     pub fn place(&self) -> Place<'_> {
-        Place { site: self.site.as_deref(), windows: &self.windows }
+        Place { site: self.site.as_deref(), windows: &self.windows, campaign: None }
+    }
+
+    /// What stands on both sides so far, without any test: the windows of the changed lane, and the lane beside.
+    pub fn counts(&self, after: &[Side], after_beside: &[Side]) -> (Vec<WindowFigures>, Option<WindowFigures>) {
+        let beside = self.before_beside.first().map(|side| WindowFigures::counts(side, after_beside));
+        (self.before.iter().map(|side| WindowFigures::counts(side, after)).collect(), beside)
     }
 
     /// Judges what there is up to a moment.

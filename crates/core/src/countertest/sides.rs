@@ -58,6 +58,8 @@ pub struct Place<'a> {
     pub site: Option<&'a str>,
     /// Begins of the windows that count.
     pub windows: &'a [String],
+    /// The one campaign that counts; `None` for all bursts, those by hand included.
+    pub campaign: Option<&'a str>,
 }
 
 /// The bursts of a series that begin within a span in these windows, window by window in the given order. Bursts that are
@@ -67,6 +69,7 @@ pub fn side(bursts: &[BurstData<'_>], series: &Series, place: &Place<'_>, span: 
         let mut found: Vec<(i64, CountedBurst)> = bursts
             .iter()
             .filter(|b| series.fits(b.header) && b.header.site.as_deref() == place.site)
+            .filter(|b| place.campaign.is_none_or(|campaign| b.header.campaign.as_deref() == Some(campaign)))
             .filter(|b| b.header.window.as_ref() == Some(window) && span.holds(b.header.started_unix_us))
             .filter_map(|b| Some((b.header.started_unix_us, counted(b)?)))
             .collect();
@@ -76,8 +79,21 @@ pub fn side(bursts: &[BurstData<'_>], series: &Series, place: &Place<'_>, span: 
     place.windows.iter().map(of_window).collect()
 }
 
+/// The campaign of the newest burst of a series in these windows up to a moment; `None` where none of them has one.
+pub fn newest_campaign(
+    bursts: &[BurstData<'_>],
+    series: &Series,
+    place: &Place<'_>,
+    to_unix_us: i64,
+) -> Option<String> {
+    let fitting = bursts.iter().filter(|b| series.fits(b.header) && b.header.site.as_deref() == place.site);
+    let within = fitting.filter(|b| b.header.window.as_ref().is_some_and(|window| place.windows.contains(window)));
+    let with_campaign = within.filter(|b| b.header.started_unix_us <= to_unix_us && b.header.campaign.is_some());
+    with_campaign.max_by_key(|b| b.header.started_unix_us)?.header.campaign.clone()
+}
+
 /// A burst as it counts; `None` for one that counts neither way.
-pub fn counted(burst: &BurstData<'_>) -> Option<CountedBurst> {
+fn counted(burst: &BurstData<'_>) -> Option<CountedBurst> {
     let summary = summarise(burst.header, burst.state, burst.figures);
     let rate = summary.pass_rate()?;
     let (passed, n) = match summary.header.tasks_per_hour_floor {

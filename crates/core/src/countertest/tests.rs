@@ -58,6 +58,7 @@ fn registered(to: Option<&str>, beside: Option<&str>) -> Registered {
         before: vec![Side { window: "16:00".into(), bursts: three(4) }],
         before_beside: vec![Side { window: "16:00".into(), bursts: three(8) }],
         not_before_unix_us: 0,
+        looks: 0,
         seen: None,
         ended: None,
     }
@@ -263,4 +264,34 @@ fn what_is_stored_comes_back_as_it_was() {
     });
     let text = serde_json::to_string(&test).unwrap();
     assert_eq!(serde_json::from_str::<Registered>(&text).unwrap(), test);
+}
+
+#[test]
+fn the_wait_is_counted_in_local_days_also_over_the_change_of_the_clocks() {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let at = |text: &str| text.parse::<Timestamp>().unwrap().as_microsecond();
+    let test = registered(None, None);
+    // 16:00 on Tuesday is over at 16:00 on Thursday
+    let ready = test.end_possible_unix_us(at("2026-12-01T15:00:00Z"), &zone);
+    assert_eq!(ready, Some(at("2026-12-03T15:00:00Z")));
+    // on 25 October 2026 the clocks go back: two local days are 49 hours
+    assert_eq!(test.end_possible_unix_us(at("2026-10-24T14:00:00Z"), &zone), Some(at("2026-10-26T15:00:00Z")));
+}
+
+#[test]
+fn the_newest_campaign_is_the_one_that_stands_before() {
+    let config = config();
+    let series = snapshot(&config, "a").unwrap().series;
+    let mut bursts: Vec<_> = (1..5).map(|at| (header(&config, "a", "16:00", at), figures(8))).collect();
+    for (at, campaign) in [(0, Some("old")), (1, Some("new")), (2, Some("new")), (3, None)] {
+        bursts[at].0.campaign = campaign.map(str::to_owned);
+    }
+    let windows = ["16:00".to_owned()];
+    let place = Place { site: None, windows: &windows, campaign: None };
+    assert_eq!(newest_campaign(&data(&bursts), &series, &place, 9).as_deref(), Some("new"));
+    assert_eq!(newest_campaign(&data(&bursts), &series, &place, 1).as_deref(), Some("old"));
+    assert_eq!(newest_campaign(&data(&bursts), &series, &Place { site: Some("x"), ..place.clone() }, 9), None);
+    let span = Span { from_unix_us: i64::MIN, to_unix_us: 9 };
+    let place = Place { campaign: Some("new"), ..place };
+    assert_eq!(side(&data(&bursts), &series, &place, span)[0].bursts.len(), 2);
 }
