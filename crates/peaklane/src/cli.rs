@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cmd::{burst, check, completions, data, demo, init, man, summary, try_, watch};
+use crate::cmd::{burst, check, completions, countertest, data, demo, init, man, summary, try_, watch};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::globals::{Color, GlobalArgs, Globals, stderr_palette};
@@ -65,6 +65,8 @@ pub enum Command {
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Summary(summary::SummaryArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
+    Countertest(countertest::CountertestArgs),
+    #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Data(data::DataArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Completions(completions::CompletionsArgs),
@@ -105,6 +107,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Burst(args) => burst::run(args, &globals),
         Command::Watch(args) => watch::run(args, &globals),
         Command::Summary(args) => summary::run(args, &globals),
+        Command::Countertest(args) => countertest::run(args, &globals),
         Command::Data(args) => data::run(args, &globals),
         Command::Completions(args) => completions::run(args, &globals),
         Command::Man(args) => man::run(args, &globals),

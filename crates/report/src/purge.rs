@@ -103,7 +103,7 @@ fn told(view: &PurgeView) -> Vec<Note> {
     }
     if view.unfinished_bursts_kept > 0 {
         let kept = counted(view.unfinished_bursts_kept, "older burst");
-        let text = format!("{kept} without an end stay: under way, or killed (`--killed` removes them)");
+        let text = format!("{kept} without an end: under way, or killed (`--killed` removes those)");
         notes.push(Note::plain("kept", text));
     }
     if view.compacted == Some(false) {
@@ -142,8 +142,7 @@ mod tests {
           documents       1
         documents    decision decision-2026-11-02
         evidence     decision decision-2026-11-30 stays and loses 36 bursts that it rests on
-        kept         1 older burst without an end stay: under way, or killed (`--killed` removes
-                     them)
+        kept         1 older burst without an end: under way, or killed (`--killed` removes those)
         ");
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use peaklane_core::burst::{Connections, PromptMode};
 use peaklane_core::check::Check;
-use peaklane_core::config::{Config, LaneOrder, Micros, Task, TaskKind};
+use peaklane_core::config::{ClockTime, Config, LaneOrder, Micros, Task, TaskKind};
 use peaklane_core::rules::Thresholds;
 use peaklane_report::burst::{self as render, BurstView};
 use peaklane_run::burst::{Fired, MAX_TOGETHER, Stop};
@@ -16,6 +16,8 @@ use peaklane_store::Store;
 use peaklane_wire::lag::LagProbe;
 use rand::RngExt as _;
 
+use super::booked::book;
+use super::countertest;
 use super::lanes::{AdHoc, Chosen, choose, event_loop};
 use super::progress::Progress;
 use super::shots::{Mould, Occasion};
@@ -116,6 +118,11 @@ pub struct BurstArgs {
     #[arg(long)]
     pub no_store: bool,
 
+    /// Book the burst under this window of the campaign, while it is open: for a counter-test, or where no `watch` runs. Default:
+    /// none, it belongs to no window. Example: `--window 16:00`
+    #[arg(long, value_name = "HH:MM", conflicts_with_all = ["base_url", "model"])]
+    pub window: Option<ClockTime>,
+
     /// Record no texts: no answers, reasoning, tool arguments, words of the server or request ids. Default: `texts` of
     /// `[privacy]`, which keeps them. Example: `--no-texts`
     #[arg(long)]
@@ -160,6 +167,9 @@ pub enum Order {
 /// result.
 pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     let mut chosen = choose(&args.ad_hoc, &args.lane, globals)?;
+    if !chosen.by_hand && !args.no_store {
+        countertest::look(&chosen.config, globals.store.path(), globals);
+    }
     override_settings(args, &mut chosen);
     let tasks = tasks(args, &chosen.config)?;
     guard_together(&chosen.config)?;
@@ -277,7 +287,10 @@ fn guard_together(config: &Config) -> Result<(), Failure> {
 fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<LagProbe>) -> Result<Vec<Shot>, Failure> {
     let config = &chosen.config;
     let batch = task.judged_by() == TaskKind::Batch && args.floor.is_none();
-    let occasion = Occasion::now(config.time_zone.as_deref(), seed);
+    let mut occasion = Occasion::now(config.time_zone.as_deref(), seed);
+    if let Some(window) = args.window {
+        book(&mut occasion, config, window)?;
+    }
     let mould = Mould { config, task, limits: args.ad_hoc.limits(config), stream: !args.ad_hoc.no_stream, batch };
     chosen.lanes.iter().map(|lane| mould.shot(lane, &occasion, lag)).collect()
 }

@@ -1,8 +1,10 @@
 //! One file per command: its options, and what it does with them.
 
+mod booked;
 pub mod burst;
 pub mod check;
 pub mod completions;
+pub mod countertest;
 pub mod data;
 pub mod demo;
 pub mod init;

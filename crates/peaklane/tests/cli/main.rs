@@ -3,6 +3,7 @@
 
 mod check;
 mod completions;
+mod countertest;
 mod data;
 mod docs;
 mod help;

@@ -58,6 +58,7 @@ pub(crate) enum End {
 }
 
 /// One burst of an example.
+#[derive(Clone)]
 pub(crate) struct Burst {
     pub(crate) header: BurstHeader,
     pub(crate) attempts: Vec<AttemptRecord>,

@@ -153,7 +153,7 @@ fn no_change_of_the_lane_itself_calls_the_migration_off_and_of_anything_else_doe
 fn a_world_that_changed_takes_the_meaning_from_the_verdict() {
     let text = ended(registered(None, Some("lane-b")), [0, 1, 0], Some([1, 0, 1]));
     assert!(text.starts_with("worse: "), "{text}");
-    assert!(text.contains("lane-b, unchanged, moved too: 23/24 = 96 % before, 2/24 = 8 % after (p < 0.001)"), "{text}");
+    assert!(text.contains("lane-b, unchanged, moved too: 23/24 = 96 % before, 2/24 = 8 % after (p <0.001)"), "{text}");
     assert!(text.contains("cannot be put down to the change") && !text.contains("take it back"), "{text}");
 }
 
@@ -214,7 +214,7 @@ fn an_open_test_shows_counts_and_no_p_value_before_its_end() {
 #[test]
 fn a_p_value_never_crosses_five_percent_by_rounding() {
     let texts = [0.0004, 0.0123, 0.05, 0.0500001, 0.04999, 0.0496, 0.2, 1.0].map(words::p_value);
-    assert_eq!(texts, ["< 0.001", "0.012", "0.050", "0.0500001", "0.050", "0.050", "0.20", "1.00"]);
+    assert_eq!(texts, ["<0.001", "0.012", "0.050", "0.0500001", "0.050", "0.050", "0.20", "1.00"]);
 }
 
 #[test]

@@ -39,10 +39,10 @@ pub(super) fn points(difference: f64, (low, high): (f64, f64)) -> String {
     format!("{} ({} to {})", signed(difference), signed(low), signed(high))
 }
 
-/// A p value that never crosses 0.05 by rounding: `0.004`, `0.0501`, `< 0.001`.
+/// A p value that never crosses 0.05 by rounding: `0.004`, `0.0501`, `<0.001`.
 pub(super) fn p_value(p: f64) -> String {
     if p < 0.001 {
-        return "< 0.001".to_owned();
+        return "<0.001".to_owned();
     }
     let mut decimals = if p < 0.1 { 3 } else { 2 };
     loop {
