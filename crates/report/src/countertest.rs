@@ -130,10 +130,9 @@ pub fn table(views: &[CounterTestView<'_>]) -> Table {
         Column::words("verdict", "verdict"),
     ]);
     for view in views {
-        let to = view.test.to.as_deref();
-        let name = to.map_or_else(|| view.test.lane.clone(), |to| format!("{} -> {to}", view.test.lane));
+        let name = view.test.to.as_ref().unwrap_or(&view.test.lane);
         for (at, figures) in view.windows.iter().enumerate() {
-            table.row(row(view, &name, "tested", figures, at == 0));
+            table.row(row(view, name, "tested", figures, at == 0));
         }
         if let (Some(beside), Some(name)) = (&view.beside, &view.test.beside) {
             table.row(row(view, name, "beside", beside, false));
@@ -144,7 +143,8 @@ pub fn table(views: &[CounterTestView<'_>]) -> Table {
 
 fn row(view: &CounterTestView<'_>, lane: &str, role: &str, f: &WindowFigures, deciding: bool) -> Vec<Cell> {
     let shown = match role {
-        "beside" => format!("{lane} (beside)"),
+        "beside" => format!("beside {lane}"),
+        _ if view.test.to.is_some() => format!("-> {lane}"),
         _ => lane.to_owned(),
     };
     let rate = |passed: u32, n: u32| match n {

@@ -244,3 +244,20 @@ fn a_prompt_is_that_of_the_lane_beside_too() {
     assert_eq!(shown["figures"][2]["after_n"], 0, "lane-b is no unchanged lane");
     assert!(!shown.to_string().contains("briefly"), "the prompt itself is not told");
 }
+
+#[test]
+fn a_burst_is_booked_under_a_window_only_while_that_is_open() {
+    let sandbox = sandbox();
+    let now = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC);
+    // two hours ahead, for one minute: closed whatever the hour
+    let ahead = now.time().wrapping_add(jiff::Span::new().hours(2)).strftime("%H:%M").to_string();
+    let window = format!("windows = [{{ start = \"{ahead}\", length = \"1min\" }}]");
+    let config = file("m", "Say it.", "").replace("Europe/Berlin", "UTC").replace("peak = \"16:00\"\n", "");
+    sandbox.file("peaklane.toml", &config.replace("windows = [\"09:00\", \"16:00\"]", &window));
+    refused(sandbox.run(["burst", "--window", &ahead]), 2, &["is closed now", "where it is"]);
+    refused(sandbox.run(["burst", "--window", "03:03"]), 2, &["no window begins at 03:03", &ahead]);
+    assert!(
+        !sandbox.path().join("peaklane.db").exists() || sandbox.run(["summary"]).code == Some(3),
+        "nothing was fired"
+    );
+}

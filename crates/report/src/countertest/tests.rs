@@ -111,10 +111,10 @@ fn an_improvement_is_told_with_its_counts_first_and_the_lane_beside() {
     insta::assert_snapshot!(ended(registered(None, Some("lane-b")), [7, 7, 7], Some([8, 8, 8])), @r#"
     improved: 16:00 passes 12/24 = 50 % before and 21/24 = 88 % after
     countertest-2026-11-25-lane-a-inline-assist
-    lane             window   before         after            points (95 %)  Barnard  Fisher  verdict
-    lane-a           16:00 ^   12/24   50 %  21/24   88 %  +38 (+11 to +58)    0.006   0.011  improved
-    lane-a           09:00     24/24  100 %  24/24  100 %    0 (-14 to +14)     1.00    1.00  no change
-    lane-b (beside)  16:00     23/24   96 %  24/24  100 %   +4 (-10 to +20)     0.53    1.00  no change
+    lane           window   before         after            points (95 %)  Barnard  Fisher  verdict
+    lane-a         16:00 ^   12/24   50 %  21/24   88 %  +38 (+11 to +58)    0.006   0.011  improved
+    lane-a         09:00     24/24  100 %  24/24  100 %    0 (-14 to +14)     1.00    1.00  no change
+    beside lane-b  16:00     23/24   96 %  24/24  100 %   +4 (-10 to +20)     0.53    1.00  no change
     registered   "the newer model" on 2026-11-25 18:00, Europe/Berlin: inline-assist at lane-a; 16:00
                  decides, 09:00 beside it (before: 3 bursts of campaign 7f3a9c01b2d4-2026-11-23)
     changed      model "small-coder" -> "other-coder", since 2026-11-26 16:00
@@ -131,10 +131,10 @@ fn no_change_of_the_lane_itself_calls_the_migration_off_and_of_anything_else_doe
     insta::assert_snapshot!(ended(lane, [8, 8, 8], Some([8, 8, 8])), @r#"
     no change that matters: 16:00 passes 24/24 = 100 % before and 24/24 = 100 % after
     countertest-2026-11-25-lane-a-inline-assist
-    lane              window   before         after           points (95 %)  Barnard  Fisher  verdict
-    lane-a -> lane-c  16:00 ^   24/24  100 %  24/24  100 %   0 (-14 to +14)     1.00    1.00  no change
-    lane-a -> lane-c  09:00     24/24  100 %  24/24  100 %   0 (-14 to +14)     1.00    1.00  no change
-    lane-b (beside)   16:00     23/24   96 %  24/24  100 %  +4 (-10 to +20)     0.53    1.00  no change
+    lane           window   before         after           points (95 %)  Barnard  Fisher  verdict
+    -> lane-c      16:00 ^   24/24  100 %  24/24  100 %   0 (-14 to +14)     1.00    1.00  no change
+    -> lane-c      09:00     24/24  100 %  24/24  100 %   0 (-14 to +14)     1.00    1.00  no change
+    beside lane-b  16:00     23/24   96 %  24/24  100 %  +4 (-10 to +20)     0.53    1.00  no change
     registered   "the newer model" on 2026-11-25 18:00, Europe/Berlin: inline-assist at lane-a; 16:00
                  decides, 09:00 beside it (before: 3 bursts of campaign 7f3a9c01b2d4-2026-11-23)
     changed      lane lane-a -> lane-c, since 2026-11-26 16:00
@@ -189,10 +189,10 @@ fn an_open_test_shows_counts_and_no_p_value_before_its_end() {
     insta::assert_snapshot!(render(&[open.clone()], 100, Palette::PLAIN), @r#"
     open: the newer model
     countertest-2026-11-25-lane-a-inline-assist
-    lane             window   before         after  points (95 %)  Barnard  Fisher
-    lane-a           16:00 ^   12/24   50 %      -              -        -       -
-    lane-a           09:00     24/24  100 %      -              -        -       -
-    lane-b (beside)  16:00     23/24   96 %      -              -        -       -
+    lane           window   before         after  points (95 %)  Barnard  Fisher
+    lane-a         16:00 ^   12/24   50 %      -              -        -       -
+    lane-a         09:00     24/24  100 %      -              -        -       -
+    beside lane-b  16:00     23/24   96 %      -              -        -       -
     registered   "the newer model" on 2026-11-25 18:00, Europe/Berlin: inline-assist at lane-a; 16:00
                  decides, 09:00 beside it (before: 3 bursts of campaign 7f3a9c01b2d4-2026-11-23)
     changed      nothing yet
