@@ -137,6 +137,32 @@ pub struct BurstHeader {
     pub site: Option<String>,
 }
 
+impl BurstHeader {
+    /// Where only attempts are on record, without an end (CSV): were all of them made? A fixed number tells by its count. In
+    /// a stretch each of the slots makes attempts until it is free at the end of the stretch or later, so that as many such
+    /// attempts as there are slots are the last ones. Where starts or slots are not known, nothing is said to be whole.
+    pub fn all_made(&self, figures: &[AttemptFigures]) -> bool {
+        let Some(stretch_us) = self.stretch_us else { return figures.len() as u64 >= u64::from(self.attempts) };
+        let free_at = |f: &AttemptFigures| {
+            let rest = if f.verdict == crate::attempt::Verdict::Failed { FAILED_REST_US } else { 0 };
+            f.intended_unix_us.map(|start| (start, start.saturating_add_unsigned(f.latency_us.max(rest))))
+        };
+        let free: Option<Vec<(i64, i64)>> = figures.iter().map(free_at).collect();
+        let (Some(slots), Some(free)) = (self.concurrency, free) else { return false };
+        let Some(first) = free.iter().map(|(start, _)| *start).min() else { return false };
+        let over = first.saturating_add_unsigned(stretch_us.saturating_sub(STRETCH_SLACK_US));
+        free.iter().filter(|(_, at)| *at >= over).count() as u64 >= u64::from(slots)
+    }
+}
+
+/// From the start of an attempt that failed to the next start of its slot in a stretch at least, microseconds: a lane that
+/// refuses at once would otherwise be asked thousands of times a second for as long as the stretch runs.
+pub const FAILED_REST_US: u64 = 1_000_000;
+
+/// A slot rests a moment between two attempts; one whose attempt ends so shortly before the end of a stretch may begin none
+/// any more, microseconds.
+const STRETCH_SLACK_US: u64 = 100_000;
+
 /// How a burst ended, known at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstEnd {
@@ -220,5 +246,45 @@ impl From<&crate::attempt::AttemptRecord> for AttemptFigures {
             cached_tokens: usage.cached,
             completion_tokens: usage.completion,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Verdict;
+    use crate::outcome::Outcome;
+
+    fn ended(start_s: i64, latency_s: u64) -> AttemptFigures {
+        AttemptFigures {
+            intended_unix_us: Some(start_s * 1_000_000),
+            latency_us: latency_s * 1_000_000,
+            verdict: Verdict::Pass,
+            outcome: Outcome::Ok,
+            retries: 0,
+            ttft_us: None,
+            first_answer_us: None,
+            prompt_tokens: None,
+            cached_tokens: None,
+            completion_tokens: None,
+        }
+    }
+
+    #[test]
+    fn a_stretch_on_record_is_whole_when_each_slot_has_an_attempt_that_outlasts_it() {
+        let mut header = crate::summary::sample_header(0);
+        (header.stretch_us, header.concurrency) = (Some(10_000_000), Some(2));
+        let (one, other) = ([ended(0, 6), ended(6, 4)], [ended(0, 9), ended(9, 5)]);
+        let whole = [one, other].concat();
+        assert!(header.all_made(&whole));
+        for cut in 0..whole.len() {
+            let mut rest = whole.clone();
+            let gone = rest.remove(cut);
+            let last = gone.latency_us / 1_000_000 + gone.intended_unix_us.unwrap() as u64 / 1_000_000 >= 10;
+            assert_eq!(header.all_made(&rest), !last, "without the attempt {cut}");
+        }
+        assert!(!header.all_made(&[]));
+        let unknown = AttemptFigures { intended_unix_us: None, ..ended(0, 10) };
+        assert!(!header.all_made(&[unknown, unknown]));
     }
 }

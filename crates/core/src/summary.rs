@@ -11,7 +11,7 @@ pub use self::reduce::Reduction;
 pub use self::windows::{BurstData, DayCount, LaneSummary, WindowSummary, lane_summaries};
 pub(crate) use self::windows::{window_order, worst_of};
 use crate::burst::{AttemptFigures, BurstHeader, BurstState};
-use crate::stats::{Confidence, PassRate, Portion, RetryTally, wilson};
+use crate::stats::{Confidence, PassRate, Portion, RetryTally, Throughput, wilson};
 
 /// A quantile of latencies in which failures rank behind every finished attempt.
 ///
@@ -42,7 +42,8 @@ pub struct BurstSummary {
     pub header: BurstHeader,
     /// How it stands.
     pub state: BurstState,
-    /// Planned attempts (the denominator of the pass rate); never fewer than were made.
+    /// Planned attempts (the denominator of the pass rate); never fewer than were made, and those that were made in a
+    /// stretch, which plans none.
     pub n: u32,
     /// Attempts that were made and are on record; fewer than `n` when the burst was interrupted.
     pub made: u32,
@@ -73,6 +74,9 @@ pub struct BurstSummary {
     pub findings: u32,
     /// From the first intended start to the last end, microseconds; `None` where starts are not known, or nothing was made.
     pub span_us: Option<u64>,
+    /// Right answers that were whole when the stretch ended; `None` without a stretch, where starts are not known, or
+    /// nothing was made.
+    pub right_in_stretch: Option<u32>,
     /// Sum of reported prompt tokens; `None` when no attempt reported any.
     pub prompt_tokens: Option<u64>,
     /// Sum of reported cached prompt tokens; `None` when no attempt reported any.
@@ -89,19 +93,34 @@ impl BurstSummary {
         counts.then(|| PassRate::new(self.passed, self.n)).flatten()
     }
 
-    /// Right answers per hour over the span of the burst: what a batch class is judged by. `None` unless the burst counts
+    /// What a batch class is judged by. In a stretch: right answers that came within it, over its length; what was in flight
+    /// at its end is left out. In a burst of a fixed number: right answers over the span. `None` unless the burst counts
     /// (see [`Self::pass_rate`]) and its span is known.
-    pub fn tasks_per_hour(&self) -> Option<f64> {
-        let span_us = self.span_us.filter(|us| *us > 0)?;
-        self.pass_rate().map(|rate| f64::from(rate.passed()) * HOUR_US as f64 / span_us as f64)
+    pub fn throughput(&self) -> Option<Throughput> {
+        let rate = self.pass_rate()?;
+        match self.header.stretch_us {
+            Some(stretch_us) => Throughput::new(self.right_in_stretch?, stretch_us),
+            None => Throughput::new(rate.passed(), self.span_us?),
+        }
     }
 
-    /// Does the throughput reach the floor of the class? Exact: right answers x 1 h >= floor x span. `None` for a class
-    /// without such a floor, or where throughput is not known.
+    /// Right answers per hour; see [`Self::throughput`].
+    pub fn tasks_per_hour(&self) -> Option<f64> {
+        self.throughput().map(Throughput::per_hour)
+    }
+
+    /// Does the throughput reach the floor of the class? Exact; see [`Throughput::reaches`]. `None` for a class without such
+    /// a floor, or where throughput is not known.
     pub fn throughput_holds(&self) -> Option<bool> {
-        let floor = u128::from(self.header.tasks_per_hour_floor?);
-        let span_us = u128::from(self.span_us.filter(|us| *us > 0)?);
-        self.pass_rate().map(|rate| u128::from(rate.passed()) * u128::from(HOUR_US) >= floor * span_us)
+        let floor = self.header.tasks_per_hour_floor?;
+        self.throughput().map(|seen| seen.reaches(floor))
+    }
+
+    /// 95 % interval of the throughput of a stretch, right answers per hour. `None` for a burst of a fixed number, whose
+    /// time is what varies.
+    pub fn throughput_interval(&self) -> Option<(f64, f64)> {
+        self.header.stretch_us?;
+        self.throughput().map(|seen| seen.interval(Confidence::P95).pair())
     }
 
     /// Retries of the attempts made.
@@ -119,7 +138,7 @@ impl BurstSummary {
 ///
 /// A complete burst with a configuration finding comes back as [`BurstState::Void`].
 pub fn summarise(header: &BurstHeader, state: BurstState, figures: &[AttemptFigures]) -> BurstSummary {
-    let mut reduction = Reduction::default();
+    let mut reduction = Reduction::of(header);
     figures.iter().for_each(|f| reduction.add(f));
     summarise_reduction(header, state, reduction)
 }
@@ -149,6 +168,7 @@ pub fn summarise_reduction(header: &BurstHeader, state: BurstState, reduction: R
         misses: reduced.misses,
         findings: reduced.findings,
         span_us: reduced.span_us,
+        right_in_stretch: reduced.right_in_stretch,
         prompt_tokens: reduced.prompt_tokens,
         cached_tokens: reduced.cached_tokens,
         completion_tokens: reduced.completion_tokens,
@@ -157,7 +177,7 @@ pub fn summarise_reduction(header: &BurstHeader, state: BurstState, reduction: R
     summary
 }
 
-const HOUR_US: u64 = 3_600_000_000;
-
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use self::tests::header as sample_header;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::notes::{self, Note, told_once};
 use crate::palette::{Palette, Tone};
 use crate::table::{Align, Cell, Column, Table, escape_markdown};
+use crate::throughput;
 use crate::units::{ABSENT, bytes, counted, duration, interval, limit, one_line, percent, quantile, share};
 use crate::words::misses;
 
@@ -123,7 +124,10 @@ fn headline(views: &[BurstView<'_>]) -> Vec<String> {
             (spacing, None) => format!("one every {}", limit(spacing)),
             (spacing, Some(c)) => format!("one every {}, {c} at once at most", limit(spacing)),
         };
-        parts.push(format!("{} {pace}", counted(h.attempts.into(), "attempt")));
+        parts.push(match h.stretch_us {
+            Some(stretch) => format!("a stretch of {}, {pace}", limit(stretch)),
+            None => format!("{} {pace}", counted(h.attempts.into(), "attempt")),
+        });
         let when = [h.date.as_deref(), h.window.as_deref(), h.zone.as_deref()];
         parts.extend(
             Some(when.into_iter().flatten().map(one_line).collect::<Vec<_>>().join(" ")).filter(|w| !w.is_empty()),
@@ -144,19 +148,6 @@ pub(crate) fn floor(floor_us: u64, tasks_per_hour: Option<u32>) -> String {
         (0, None) => "none".to_owned(),
         (us, None) => limit(us),
     }
-}
-
-/// Right answers per hour against the floor of a batch class.
-fn throughput(s: &BurstSummary) -> Option<String> {
-    let floor = s.header.tasks_per_hour_floor?;
-    let span = s.span_us.map(duration).unwrap_or_default();
-    Some(match (s.tasks_per_hour(), s.throughput_holds()) {
-        (Some(rate), Some(holds)) => {
-            let verdict = if holds { "holds" } else { "does not hold" };
-            format!("{rate:.0} right answers an hour, {} in {span} (needs {floor}): {verdict}", s.passed)
-        }
-        _ => format!("not known (needs {floor} right answers an hour)"),
-    })
 }
 
 /// True where the rank of p90 falls on the last attempt: from 1 to 9 of them.
@@ -207,7 +198,11 @@ pub fn table(views: &[BurstView<'_>], thresholds: &Thresholds) -> Table {
         Column::data("findings"),
         Column::data("floor_ms"),
         Column::data("tasks_per_hour_floor"),
+        Column::data("stretch_ms"),
+        Column::data("right_in_stretch"),
         Column::data("tasks_per_hour"),
+        Column::data("tasks_per_hour_low"),
+        Column::data("tasks_per_hour_high"),
         Column::data("prompt_mode"),
         Column::data("connections"),
         Column::data("simulated"),
@@ -260,7 +255,11 @@ fn row(s: &BurstSummary, thresholds: &Thresholds) -> Vec<Cell> {
         Cell::value(s.findings),
         if h.floor_us > 0 { Cell::value(h.floor_us as f64 / 1000.0) } else { Cell::absent() },
         Cell::value(h.tasks_per_hour_floor),
+        Cell::value(h.stretch_us.map(crate::units::ms)),
+        Cell::value(s.right_in_stretch),
         Cell::value(s.tasks_per_hour()),
+        Cell::value(s.throughput_interval().map(|i| i.0)),
+        Cell::value(s.throughput_interval().map(|i| i.1)),
         Cell::value(h.prompt_mode.name()),
         Cell::value(h.connections.name()),
         Cell::value(h.simulated),
@@ -277,8 +276,10 @@ fn misses_value(s: &BurstSummary) -> Value {
 fn outcome_words(s: &BurstSummary) -> String {
     let unfinished = s.n.saturating_sub(s.made);
     let state = match s.state {
-        BurstState::Running => format!("running: {} of {} attempts made", s.made, s.n),
-        BurstState::Interrupted => format!("interrupted: {} of {} attempts made", s.made, s.n),
+        BurstState::Running | BurstState::Interrupted => {
+            let of = if s.header.stretch_us.is_some() { String::new() } else { format!(" of {}", s.n) };
+            format!("{}: {}{of} attempts made", s.state.name(), s.made)
+        }
         BurstState::Void => format!("{}, see below", counted(s.findings.into(), "configuration finding")),
         BurstState::Complete if unfinished > 0 => {
             format!("{} missing on record", counted(unfinished.into(), "attempt"))
@@ -335,7 +336,7 @@ pub fn notes(views: &[BurstView<'_>], thresholds: &Thresholds) -> Vec<Note> {
             ));
         }
     }
-    notes.extend(told_once("throughput", Tone::Strong, &per_lane(&|v| throughput(v.summary))));
+    notes.extend(told_once("throughput", Tone::Strong, &per_lane(&|v| throughput::of_burst(v.summary))));
     notes.extend(told_once("cold start", Tone::Dim, &per_lane(&|v| Some(cold_start(v.warmup?)))));
     notes.extend(told_once(
         "prompts",
@@ -345,7 +346,12 @@ pub fn notes(views: &[BurstView<'_>], thresholds: &Thresholds) -> Vec<Note> {
     notes.extend(told_once("connections", Tone::Dim, &per_lane(&|v| Some(connections(v)))));
     notes.extend(told_once("delivered", Tone::Dim, &per_lane(&|v| Some(delivered(v.end?, v.summary)))));
     notes.extend(told_once("busy client", Tone::Warn, &per_lane(&|v| busy(v.end?))));
-    notes.extend(told_once("read with", Tone::Dim, &per_lane(&|v| few(v.summary.n, thresholds.pass_percent))));
+    // A batch class is judged by its throughput, whose interval stands beside it.
+    let few = |v: &BurstView<'_>| {
+        let judged_by_rate = v.summary.header.tasks_per_hour_floor.is_none();
+        judged_by_rate.then(|| few(v.summary.n, thresholds.pass_percent)).flatten()
+    };
+    notes.extend(told_once("read with", Tone::Dim, &per_lane(&few)));
     notes
 }
 
@@ -404,7 +410,7 @@ fn delivered(end: &BurstEnd, s: &BurstSummary) -> String {
     format!(
         "{} of {} in flight at once, {skew}; {} in {}",
         end.peak_in_flight,
-        s.header.concurrency.map_or(s.n, |c| c.min(s.n)),
+        s.header.concurrency.map_or(s.n, |c| if s.header.stretch_us.is_some() { c } else { c.min(s.n) }),
         bytes(end.body_bytes),
         duration(end.duration_us)
     )

@@ -21,6 +21,7 @@ mod sample;
 pub mod sentence;
 pub mod summary;
 pub mod table;
+mod throughput;
 pub mod timeline;
 pub mod try_json;
 pub mod try_view;

@@ -224,6 +224,63 @@ async fn a_stop_gives_up_what_is_in_flight_and_keeps_what_is_there() {
     assert_eq!((fired.end.state, fired.figures.len()), (BurstState::Interrupted, 3));
 }
 
+/// A stretch of 1 s with two slots, judged by 3,600 right answers an hour.
+fn stretch() -> BurstPlan {
+    let mut plan = plan(0);
+    (plan.header.stretch_us, plan.header.concurrency) = (Some(1_000_000), Some(2));
+    (plan.header.floor_us, plan.header.tasks_per_hour_floor) = (0, Some(3_600));
+    plan
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stretch_begins_attempts_until_its_end_and_lets_those_in_flight_finish() {
+    let lane = lane(vec![says("hi", 300.0, "stop")]);
+    let fired = run(&lane, &stretch()).await;
+    // Each slot begins at 0, 300, 600 and 900 ms (the second one 50 us later); the last two end at 1,200 ms.
+    assert_eq!(latencies_ms(&fired), [300; 8]);
+    assert_eq!((fired.end.state, fired.end.peak_in_flight), (BurstState::Complete, 2));
+    let summary = &fired.summary;
+    assert_eq!((summary.n, summary.passed, summary.right_in_stretch), (8, 8, Some(6)));
+    // 6 in a second, 21,600 an hour.
+    assert_eq!((summary.tasks_per_hour(), summary.throughput_holds()), (Some(21_600.0), Some(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_that_refuses_at_once_is_asked_once_a_second_by_each_slot_of_a_stretch() {
+    let lane = lane(vec![Answer::json(401, 5.0, r#"{"error":{"message":"Invalid key"}}"#)]);
+    let mut plan = stretch();
+    plan.header.stretch_us = Some(10_000_000);
+    let fired = run(&lane, &plan).await;
+    assert_eq!((fired.end.state, fired.figures.len()), (BurstState::Complete, 20));
+    assert_eq!(fired.summary.throughput_holds(), Some(false));
+    assert!(fired.header.all_made(&fired.figures));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stretch_ends_with_the_first_fault_of_the_request() {
+    let lane = lane(vec![says("hi", 100.0, "stop"), says("cut", 100.0, "length")]);
+    let mut plan = stretch();
+    plan.header.concurrency = Some(1);
+    let fired = run(&lane, &plan).await;
+    assert_eq!((fired.end.state, fired.figures.len()), (BurstState::Void, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stretch_that_is_stopped_is_interrupted_and_counts_neither_way() {
+    let lane = lane(vec![says("hi", 100.0, "stop")]);
+    let (pull, stop) = Stop::pair();
+    let lag = LagProbe::start();
+    let on = |event| {
+        if let Event::Attempt(_) = event {
+            pull.send_replace(true);
+        }
+    };
+    let nowhere = Recorder::nowhere();
+    let fired = fire(&lane.client, &lane.target, &stretch(), &nowhere, &lag, stop, on).await.unwrap();
+    assert_eq!((fired.end.state, fired.summary.tasks_per_hour()), (BurstState::Interrupted, None));
+    assert!(!fired.header.all_made(&fired.figures));
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_lanes_get_the_same_nonces_and_no_attempt_shares_one() {
     let lanes = [lane(vec![says("hi", 50.0, "stop")]), lane(vec![says("hi", 70.0, "stop")])];

@@ -2,11 +2,9 @@
 
 use super::check::Found;
 use super::micros::Micros;
-use super::task::{Task, TaskKind};
+use super::task::{LEAST_STRETCH, MOST_STRETCH, Task, TaskKind};
 
 const MAX_TEXT: usize = 1024 * 1024;
-const LEAST_STRETCH: Micros = Micros::from_secs(1);
-const MOST_STRETCH: Micros = Micros::from_secs(4 * 3600);
 
 pub(super) fn check(task: &Task, index: usize, total: Micros, found: &mut Found) {
     let key = |name: &str| vec!["task".into(), index.into(), name.into()];

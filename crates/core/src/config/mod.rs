@@ -68,7 +68,8 @@ pub use schema::{schema, schema_text};
 pub use settings::{BurstSettings, Control, LaneOrder, RetrySettings, Timeouts};
 pub use site::{Site, SiteCampaign};
 pub use task::{
-    DEFAULT_BATCH_CONCURRENCY, DEFAULT_FLOOR, DEFAULT_PROMPT, DEFAULT_STRETCH, DEFAULT_TASK, Task, TaskKind,
+    DEFAULT_BATCH_CONCURRENCY, DEFAULT_FLOOR, DEFAULT_PROMPT, DEFAULT_STRETCH, DEFAULT_TASK, LEAST_STRETCH,
+    MOST_STRETCH, Task, TaskKind,
 };
 
 /// All that `peaklane.toml` says. Made by [`parse`]; the rules across keys are checked by [`Config::check`].

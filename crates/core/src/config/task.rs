@@ -18,6 +18,12 @@ pub const DEFAULT_TASK: &str = "inline-assist";
 pub const DEFAULT_PROMPT: &str = "Write a Python function `median(values)` that returns the median of a non-empty list of \
 numbers without changing the list. Answer with the code of the function alone.";
 
+/// The shortest stretch of a batch class ...
+pub const LEAST_STRETCH: Micros = Micros::from_secs(1);
+
+/// ... and the longest one.
+pub const MOST_STRETCH: Micros = Micros::from_secs(4 * 3600);
+
 /// How long the sustained stretch of a batch class runs where none is written.
 pub const DEFAULT_STRETCH: Micros = Micros::from_secs(600);
 

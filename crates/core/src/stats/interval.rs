@@ -39,12 +39,12 @@ impl Confidence {
     }
 
     /// The normal quantile that belongs to it, such as 1.96.
-    fn z(self) -> f64 {
+    pub(crate) fn z(self) -> f64 {
         normal_quantile(0.5 + self.0 / 2.0)
     }
 }
 
-/// A closed interval of shares (0 to 1) or of their difference (-1 to 1).
+/// A closed interval of shares (0 to 1), of their difference (-1 to 1), or of a rate by the hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end.

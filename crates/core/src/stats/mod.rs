@@ -13,6 +13,7 @@ pub mod normal;
 pub mod omnibus;
 pub mod quantile;
 pub mod rate;
+pub mod throughput;
 
 pub use cluster::{effective_rate, pooled_design_effect};
 pub use exact::{barnard_two_sided, boschloo_improved, fisher_improved, fisher_two_sided};
@@ -22,6 +23,7 @@ pub use latency::{AttemptTimes, TrySpan, attempt_times};
 pub use omnibus::omnibus;
 pub use quantile::{Portion, RankInterval, linear, nearest_rank, nearest_rank_with_unfinished, quantile_interval};
 pub use rate::{PassRate, RetryRate, RetryTally, percent_text};
+pub use throughput::{PooledThroughput, Throughput, pooled_throughput};
 
 /// What stops a statistic from being computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

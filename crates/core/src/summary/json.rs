@@ -89,8 +89,16 @@ pub struct BurstJson {
     pub floor_ms: Option<Ms>,
     /// Throughput floor of a batch class, right answers per hour; null for the others.
     pub tasks_per_hour_floor: Option<u32>,
-    /// Right answers per hour over the span of the burst; null unless the burst is complete.
+    /// How long attempts kept being started, milliseconds; null for a burst of a fixed number.
+    pub stretch_ms: Option<Ms>,
+    /// Right answers that were whole when the stretch ended; null without a stretch.
+    pub right_in_stretch: Option<u32>,
+    /// Right answers per hour; null unless the burst is complete.
     pub tasks_per_hour: Option<f64>,
+    /// Lower end of the 95 % interval of `tasks_per_hour`; null without a stretch.
+    pub tasks_per_hour_low: Option<f64>,
+    /// Upper end of it.
+    pub tasks_per_hour_high: Option<f64>,
     /// The throughput reaches its floor; null without such a floor.
     pub throughput_holds: Option<bool>,
     /// Attempts that passed.
@@ -154,7 +162,11 @@ impl From<&BurstSummary> for BurstJson {
             connections: h.connections,
             floor_ms: (h.floor_us > 0).then_some(Ms(h.floor_us)),
             tasks_per_hour_floor: h.tasks_per_hour_floor,
+            stretch_ms: h.stretch_us.map(Ms),
+            right_in_stretch: s.right_in_stretch,
             tasks_per_hour: s.tasks_per_hour(),
+            tasks_per_hour_low: s.throughput_interval().map(|i| i.0),
+            tasks_per_hour_high: s.throughput_interval().map(|i| i.1),
             throughput_holds: s.throughput_holds(),
             passed: s.passed,
             n: s.n,

@@ -2,7 +2,7 @@
 
 use super::{MissCount, Quantile};
 use crate::attempt::Verdict;
-use crate::burst::AttemptFigures;
+use crate::burst::{AttemptFigures, BurstHeader};
 use crate::outcome::Outcome;
 use crate::stats::{Portion, nearest_rank_with_unfinished};
 
@@ -19,6 +19,7 @@ pub(super) struct Reduced {
     pub(super) ttft: Option<Ranked>,
     pub(super) first_answer: Option<Ranked>,
     pub(super) span_us: Option<u64>,
+    pub(super) right_in_stretch: Option<u32>,
     pub(super) prompt_tokens: Option<u64>,
     pub(super) cached_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
@@ -94,7 +95,7 @@ impl Moments {
 const TOO_SLOW: usize = Outcome::ALL.len();
 const WRONG_ANSWER: usize = TOO_SLOW + 1;
 
-/// Counts and times of attempts, taken in one by one as they end; some 12 bytes are kept of each.
+/// Counts and times of attempts, taken in one by one as they end; some 12 bytes are kept of each, 20 in a stretch.
 #[derive(Clone, Debug, Default)]
 pub struct Reduction {
     made: u32,
@@ -112,9 +113,19 @@ pub struct Reduction {
     /// First intended start and last end, microseconds since the Unix epoch.
     span: Option<(i64, i64)>,
     start_unknown: bool,
+    /// How long the stretch runs; `None` for a burst of a fixed number.
+    stretch_us: Option<u64>,
+    /// When the right answers of a stretch were whole, microseconds since the Unix epoch: which of them came within it is
+    /// known once its first start is.
+    right_ends: Vec<i64>,
 }
 
 impl Reduction {
+    /// Nothing yet of a burst of that sort.
+    pub fn of(header: &BurstHeader) -> Self {
+        Self { stretch_us: header.stretch_us, ..Self::default() }
+    }
+
     /// Takes in one attempt; the order does not matter. Warm-up attempts are not among them.
     pub fn add(&mut self, f: &AttemptFigures) {
         self.made += 1;
@@ -128,6 +139,9 @@ impl Reduction {
                 let end = start.saturating_add_unsigned(f.latency_us);
                 let (first, last) = self.span.unwrap_or((start, end));
                 self.span = Some((first.min(start), last.max(end)));
+                if self.stretch_us.is_some() && f.verdict == Verdict::Pass {
+                    self.right_ends.push(end);
+                }
             }
             None => self.start_unknown = true,
         }
@@ -153,6 +167,7 @@ impl Reduction {
     }
 
     pub(super) fn reduced(self, at_least_us: u64) -> Reduced {
+        let right_in_stretch = self.right_in_stretch();
         Reduced {
             made: self.made,
             passed: self.passed,
@@ -167,10 +182,19 @@ impl Reduction {
                 .span
                 .filter(|_| !self.start_unknown)
                 .and_then(|(first, last)| u64::try_from(last.checked_sub(first)?).ok()),
+            right_in_stretch,
             prompt_tokens: self.prompt,
             cached_tokens: self.cached,
             completion_tokens: self.completion,
         }
+    }
+
+    /// Right answers that were whole when the stretch ended, its last microsecond included; those that were in flight then
+    /// are left out.
+    fn right_in_stretch(&self) -> Option<u32> {
+        let (first, _) = self.span.filter(|_| !self.start_unknown)?;
+        let end = first.saturating_add_unsigned(self.stretch_us?);
+        u32::try_from(self.right_ends.iter().filter(|at| **at <= end).count()).ok()
     }
 }
 

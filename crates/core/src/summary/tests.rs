@@ -6,7 +6,7 @@ use crate::burst::{Connections, PromptMode};
 use crate::lane::{Api, Kind};
 use crate::outcome::Outcome;
 
-fn header(attempts: u32) -> BurstHeader {
+pub(crate) fn header(attempts: u32) -> BurstHeader {
     BurstHeader {
         id: "20261130T160000.000000Z-lane-a-0001".into(),
         run: "run-1".into(),
@@ -269,4 +269,38 @@ fn a_batch_class_is_judged_by_right_answers_an_hour_exactly() {
     figures[3].intended_unix_us = None;
     assert_eq!(summarise(&header, BurstState::Complete, &figures).throughput_holds(), None);
     assert_eq!(summarise(&header, BurstState::Interrupted, &figures[..2]).tasks_per_hour(), None);
+}
+
+/// A stretch of 60 s with one right answer every `every_s` seconds from each of two slots.
+fn stretch(every_s: u64, floor: u32) -> BurstSummary {
+    let mut header = header(0);
+    (header.stretch_us, header.concurrency) = (Some(60_000_000), Some(2));
+    (header.floor_us, header.tasks_per_hour_floor) = (0, Some(floor));
+    let of_slot = (0..).map(|i| i * every_s).take_while(|start| *start < 60);
+    let figures: Vec<AttemptFigures> = of_slot
+        .flat_map(|start| [start, start])
+        .map(|start| AttemptFigures { intended_unix_us: Some(start as i64 * 1_000_000), ..pass(every_s * 1_000_000) })
+        .collect();
+    summarise(&header, BurstState::Complete, &figures)
+}
+
+#[test]
+fn the_throughput_of_a_stretch_counts_what_came_within_it_over_its_length() {
+    // Every 7 s: starts at 0, 7, ... 56; ends at 7, ... 56 within the stretch, 63 behind it. 2 x 8 of 2 x 9.
+    let got = stretch(7, 960);
+    assert_eq!((got.n, got.made, got.passed, got.right_in_stretch), (18, 18, 18, Some(16)));
+    // 16 in a minute are 960 an hour, exactly the floor.
+    assert_eq!((got.tasks_per_hour(), got.throughput_holds()), (Some(960.0), Some(true)));
+    assert_eq!(stretch(7, 961).throughput_holds(), Some(false));
+    // Every 10 s: the sixth of each slot is whole in the last microsecond of the stretch and belongs to it.
+    assert_eq!(stretch(10, 1).right_in_stretch, Some(12));
+    let (low, high) = got.throughput_interval().unwrap();
+    assert!(low < 960.0 && 960.0 < high);
+}
+
+#[test]
+fn a_stretch_that_was_stopped_has_no_throughput() {
+    let mut got = stretch(7, 1);
+    got.state = BurstState::Interrupted;
+    assert_eq!((got.tasks_per_hour(), got.throughput_holds(), got.throughput_interval()), (None, None, None));
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use peaklane_core::burst::{Connections, PromptMode};
+use peaklane_core::burst::{BurstHeader, Connections, PromptMode};
 use peaklane_core::check::Check;
-use peaklane_core::config::{ClockTime, Config, LaneOrder, Micros, Task, TaskKind};
+use peaklane_core::config::{ClockTime, Config, LEAST_STRETCH, LaneOrder, MOST_STRETCH, Micros, Task, TaskKind};
 use peaklane_core::rules::Thresholds;
 use peaklane_report::burst::{self as render, BurstView};
 use peaklane_run::burst::{Fired, MAX_TOGETHER, Stop};
@@ -20,7 +20,7 @@ use super::booked::book;
 use super::countertest;
 use super::lanes::{AdHoc, Chosen, choose, event_loop};
 use super::progress::Progress;
-use super::shots::{Mould, Occasion};
+use super::shots::{Mould, Occasion, Pace};
 use super::system::{raise_file_limit, stop_on_signal, survive_the_file_size_limit};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,13 +34,15 @@ Examples:
   peaklane burst --csv lane-a.csv  one row per attempt, beside the store
   peaklane burst --base-url http://127.0.0.1:8080/v1 --model m --expect 'def '
   peaklane burst --attempts 64 --concurrency 8
+  peaklane burst --task nightly --stretch 30s  a batch class, for half a minute
 
 A lane that fails is a recorded result: exit code 0.";
 
 /// Fire one burst at each lane, now, and record it
 ///
 /// The attempts of a burst are released together (or spaced, or a given number at once), each is judged against the floor and
-/// the check of its task, and latency counts from the intended start, retries and waits included.
+/// the check of its task, and latency counts from the intended start, retries and waits included. A batch class works for a
+/// sustained stretch instead and is judged by right answers per hour.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct BurstArgs {
@@ -53,11 +55,18 @@ pub struct BurstArgs {
     #[arg(long, value_name = "NAME")]
     pub task: Vec<String>,
 
-    /// Attempts of the burst. Default: 8, or the configuration's. Example: `--attempts 64`
+    /// Attempts of the burst. Default: 8, or the configuration's; a batch class works for its stretch instead. Example:
+    /// `--attempts 64`
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub attempts: Option<u32>,
 
-    /// Most attempts in flight at once: a closed loop. Default: all released together. Example: `--concurrency 8`
+    /// How long a batch class works, 1s to 4h: attempts keep being begun until then. Default: the task's `stretch`, or 10m.
+    /// Example: `--task nightly --stretch 30s`
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["attempts", "spacing", "floor"])]
+    pub stretch: Option<Micros>,
+
+    /// Most attempts in flight at once: a closed loop. Default: all released together; 8 for a batch class. Example:
+    /// `--concurrency 8`
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub concurrency: Option<u32>,
 
@@ -172,8 +181,10 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
     }
     override_settings(args, &mut chosen);
     let tasks = tasks(args, &chosen.config)?;
-    guard_together(&chosen.config)?;
-    raise_file_limit(&chosen.config, chosen.lanes.len())?;
+    let paces: Vec<Pace> = tasks.iter().map(|task| pace(args, task, &chosen.config)).collect();
+    guard_together(&paces)?;
+    let at_once = paces.iter().map(Pace::at_once).max().unwrap_or_default();
+    raise_file_limit(at_once, chosen.config.burst.order, chosen.lanes.len())?;
     let seed = chosen.config.burst.seed.unwrap_or_else(|| u64::from(rand::rng().random::<u32>()));
 
     let runtime = event_loop()?;
@@ -194,8 +205,7 @@ pub fn run(args: &BurstArgs, globals: &Globals) -> Result<Exit, Failure> {
         let mut fired = Vec::new();
         for task in &tasks {
             let shots = shots(&chosen, task, args, seed, &lag)?;
-            let planned: Vec<(String, u32)> =
-                shots.iter().map(|s| (s.plan.header.lane.clone(), s.plan.header.attempts)).collect();
+            let planned: Vec<&BurstHeader> = shots.iter().map(|shot| &shot.plan.header).collect();
             let progress = Progress::new(&planned, globals);
             let order = chosen.config.burst.order;
             let result = fire_all(&shots, order, &recorder, &lag, &stop, |lane, e| progress.event(lane, e)).await;
@@ -258,6 +268,9 @@ fn tasks(args: &BurstArgs, config: &Config) -> Result<Vec<Task>, Failure> {
         };
         args.task.iter().map(named).collect::<Result<_, _>>()?
     };
+    if let Some(stretch) = args.stretch {
+        check_stretch(stretch, &tasks)?;
+    }
     for task in &mut tasks {
         task.floor = args.floor.or(task.floor);
         args.ad_hoc.adjust(task);
@@ -273,14 +286,36 @@ fn tasks(args: &BurstArgs, config: &Config) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-fn guard_together(config: &Config) -> Result<(), Failure> {
-    let burst = &config.burst;
-    if burst.concurrency.is_none() && burst.attempts > MAX_TOGETHER {
-        return Err(Failure::usage(format!("{} attempts cannot be released together", burst.attempts)).with_hint(
-            format!("`--concurrency N` keeps N in flight; without it up to {MAX_TOGETHER} are released at once"),
-        ));
+fn check_stretch(stretch: Micros, tasks: &[Task]) -> Result<(), Failure> {
+    if !(LEAST_STRETCH..=MOST_STRETCH).contains(&stretch) {
+        return Err(Failure::usage(format!("`--stretch` is {stretch}"))
+            .with_hint(format!("write {LEAST_STRETCH} to {MOST_STRETCH}")));
     }
-    Ok(())
+    match tasks.iter().find(|task| task.judged_by() != TaskKind::Batch) {
+        Some(task) => Err(Failure::usage(format!("task class `{}` has a latency floor and no stretch", task.name))
+            .with_hint("name a batch class with `--task`: one that has `tasks_per_hour`")),
+        None => Ok(()),
+    }
+}
+
+/// A batch class works for its stretch, unless a number, a spacing or a latency floor is asked for.
+fn pace(args: &BurstArgs, task: &Task, config: &Config) -> Pace {
+    let mut pace = Pace::of(config, task);
+    pace.concurrency = args.concurrency.or(pace.concurrency);
+    pace.stretch = pace.stretch.map(|stretch| args.stretch.unwrap_or(stretch));
+    if args.attempts.is_some() || args.spacing.is_some() || args.floor.is_some() {
+        (pace.attempts, pace.stretch) = (config.burst.attempts, None);
+    }
+    pace
+}
+
+fn guard_together(paces: &[Pace]) -> Result<(), Failure> {
+    match paces.iter().find(|pace| pace.concurrency.is_none() && pace.attempts > MAX_TOGETHER) {
+        Some(pace) => Err(Failure::usage(format!("{} attempts cannot be released together", pace.attempts)).with_hint(
+            format!("`--concurrency N` keeps N in flight; without it up to {MAX_TOGETHER} are released at once"),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// One shot for each lane: all of one run, with one seed and so with the same prompts.
@@ -291,7 +326,8 @@ fn shots(chosen: &Chosen, task: &Task, args: &BurstArgs, seed: u64, lag: &Arc<La
     if let Some(window) = args.window {
         book(&mut occasion, config, window)?;
     }
-    let mould = Mould { config, task, limits: args.ad_hoc.limits(config), stream: !args.ad_hoc.no_stream, batch };
+    let limits = args.ad_hoc.limits(config);
+    let mould = Mould { config, task, limits, stream: !args.ad_hoc.no_stream, batch, pace: pace(args, task, config) };
     chosen.lanes.iter().map(|lane| mould.shot(lane, &occasion, lag)).collect()
 }
 

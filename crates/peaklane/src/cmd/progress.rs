@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use peaklane_core::attempt::Verdict;
+use peaklane_core::burst::BurstHeader;
 use peaklane_run::burst::Event;
 
 use crate::globals::Globals;
@@ -23,19 +24,19 @@ struct Counts {
 }
 
 impl Progress {
-    /// One line for each lane of `planned`: its name and its number of attempts.
-    pub(super) fn new(planned: &[(String, u32)], globals: &Globals) -> Self {
+    /// One line for each burst: how many of its attempts are made, or how much of its stretch is left.
+    pub(super) fn new(planned: &[&BurstHeader], globals: &Globals) -> Self {
         let target = if globals.progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let width = planned.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let width = planned.iter().map(|header| header.lane.chars().count()).max().unwrap_or(0);
         let style = ProgressStyle::with_template("{prefix}  {bar:16} {pos:>3}/{len}  {elapsed:>4}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bars = planned
             .iter()
-            .map(|(name, attempts)| {
-                let bar = all.add(ProgressBar::new(u64::from(*attempts)));
-                bar.set_style(style.clone());
-                bar.set_prefix(format!("{name:width$}"));
+            .map(|header| {
+                let bar = all.add(ProgressBar::new(u64::from(header.attempts)));
+                bar.set_style(header.stretch_us.map_or_else(|| style.clone(), stretch_style));
+                bar.set_prefix(format!("{:width$}", header.lane));
                 bar.set_message("waits");
                 (bar, Mutex::default())
             })
@@ -50,6 +51,7 @@ impl Progress {
         match event {
             Event::Warm(figures) => bar.set_message(format!("warm-up {:.1} s", figures.latency_us as f64 / 1e6)),
             Event::Released => {
+                bar.reset_elapsed();
                 bar.enable_steady_tick(Duration::from_millis(200));
                 bar.set_message("released");
             }
@@ -76,4 +78,21 @@ impl Progress {
         // A line that cannot be removed is no failure of the measurement.
         let _ = self.all.clear();
     }
+}
+
+/// The line of a stretch: how much of it is left, then that what is in flight is waited for.
+fn stretch_style(stretch_us: u64) -> ProgressStyle {
+    let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let left = Duration::from_micros(stretch_us).saturating_sub(state.elapsed()).as_secs_f64().ceil() as u64;
+        let text = match left {
+            0 => "the last ones".to_owned(),
+            1..=99 => format!("{left} s left"),
+            _ => format!("{}:{:02} min left", left / 60, left % 60),
+        };
+        // A line of progress that cannot be drawn is no failure of the measurement.
+        let _ = out.write_str(&text);
+    };
+    ProgressStyle::with_template("{prefix}  {left:>14}  {pos:>4} done  {msg}")
+        .map(|style| style.with_key("left", left))
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -60,6 +60,32 @@ impl Occasion {
     }
 }
 
+/// How many attempts a burst has, how many of them in flight, and for how long where they keep being begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Attempts; 0 in a stretch, which has as many as it takes.
+    pub(super) attempts: u32,
+    /// Most in flight at once; `None`: all together.
+    pub(super) concurrency: Option<u32>,
+    /// How long attempts keep being begun; `None` for a fixed number.
+    pub(super) stretch: Option<Micros>,
+}
+
+impl Pace {
+    /// That of a task class: a batch class works for its stretch, the others make the attempts of `[burst]`.
+    pub(super) fn of(config: &Config, task: &Task) -> Self {
+        let stretch = task.sustained_stretch();
+        let attempts = if stretch.is_some() { 0 } else { config.burst.attempts };
+        Self { attempts, concurrency: task.in_flight(&config.burst), stretch }
+    }
+
+    /// Most attempts that are in flight at once.
+    pub(super) fn at_once(&self) -> u32 {
+        let most = if self.stretch.is_some() { u32::MAX } else { self.attempts };
+        self.concurrency.unwrap_or(self.attempts).min(most)
+    }
+}
+
 /// What the shots at all lanes share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mould<'a> {
@@ -73,6 +99,8 @@ pub(super) struct Mould<'a> {
     pub(super) stream: bool,
     /// Judged by tasks an hour, without a latency floor.
     pub(super) batch: bool,
+    /// Attempts in number and time.
+    pub(super) pace: Pace,
 }
 
 impl Mould<'_> {
@@ -81,7 +109,7 @@ impl Mould<'_> {
     /// # Errors
     /// As [`ready`].
     pub(super) fn shot(&self, lane: &Lane, occasion: &Occasion, lag: &Arc<LagProbe>) -> Result<Shot, Failure> {
-        let Self { config, task, limits, stream, batch } = *self;
+        let Self { config, task, limits, stream, batch, pace } = *self;
         let ready = ready(lane, task, stream, occasion.seed, Some(lag))?;
         let burst = &config.burst;
         let floor_us = if batch { 0 } else { task.floor.or(task.latency_floor()).map_or(0, Micros::as_us) };
@@ -96,12 +124,12 @@ impl Mould<'_> {
             task: task.name.clone(),
             floor_us,
             tasks_per_hour_floor: task.tasks_per_hour.filter(|_| batch),
-            stretch_us: None,
+            stretch_us: pace.stretch.map(Micros::as_us),
             campaign: occasion.campaign.clone(),
             site: occasion.site.clone(),
-            attempts: burst.attempts,
-            concurrency: burst.concurrency,
-            spacing_us: burst.spacing.as_us(),
+            attempts: pace.attempts,
+            concurrency: pace.concurrency,
+            spacing_us: if pace.stretch.is_some() { 0 } else { burst.spacing.as_us() },
             prompt_mode: burst.prompt_mode,
             connections: burst.connections,
             stream,

@@ -1,19 +1,21 @@
 //! What a command that measures asks of the system: open files, an event loop that survives full disks, signals.
 
-use peaklane_core::config::{Config, LaneOrder};
+use peaklane_core::config::LaneOrder;
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 
 /// A lane must not be blamed for a limit of this machine: connections need file descriptors.
 ///
+/// * `at_once`: attempts in flight at one lane.
+/// * `lanes`: how many there are; those of interleaved order are fired at side by side.
+///
 /// # Errors
 /// [`Failure`] with exit code 2 when the system allows too few open files.
-pub(super) fn raise_file_limit(config: &Config, lanes: usize) -> Result<(), Failure> {
+pub(super) fn raise_file_limit(at_once: u32, order: LaneOrder, lanes: usize) -> Result<(), Failure> {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    let burst = &config.burst;
-    let at_once = u64::from(burst.concurrency.unwrap_or(burst.attempts).min(burst.attempts));
-    let lanes = if burst.order == LaneOrder::Interleaved { lanes as u64 } else { 1 };
+    let at_once = u64::from(at_once);
+    let lanes = if order == LaneOrder::Interleaved { lanes as u64 } else { 1 };
     // Store, CSV, event queue, standard streams and the resolver's sockets.
     let needed = at_once * lanes + 64;
     let mut limit = getrlimit(Resource::Nofile);

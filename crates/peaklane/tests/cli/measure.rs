@@ -8,7 +8,7 @@ use peaklane_testkit::binary::Sandbox;
 use serde_json::{Value, json};
 
 use crate::schema::assert_valid;
-use crate::support::{KEY, refused, sandbox};
+use crate::support::{KEY, configuration, refused, sandbox};
 
 /// A lane made by the environment, as a new user would make one.
 fn with_lane(lane: &FakeLane, model: &str) -> Sandbox {
@@ -118,4 +118,35 @@ fn a_key_on_the_command_line_is_not_repeated() {
         assert_eq!(ran.stdout, "");
     }
     sandbox.assert_never_said(KEY, &[]);
+}
+
+#[test]
+fn a_batch_class_works_for_its_stretch_and_is_judged_by_right_answers_an_hour() {
+    let lane = FakeLane::start().unwrap();
+    let sandbox = with_lane(&lane, "fake-ok");
+    let file = format!(
+        "[[lane]]\nname = 'lane-a'\nkind = 'free-hosted'\nbase_url = '{}'\nmodel = 'fake-ok'\n\
+         [[task]]\nname = 'nightly'\nprompt = 'Say hi.'\ntasks_per_hour = 1\nconcurrency = 2\nstretch = '5m'\n",
+        lane.base_url()
+    );
+    sandbox.file("peaklane.toml", &file);
+    let words = ["burst", "--task", "nightly", "--stretch", "1s", "--csv", "n.csv", "--format", "json"];
+    let ran = sandbox.run(words).expect_code(0);
+    let burst = &serde_json::from_str::<Value>(&ran.stdout).unwrap()["bursts"][0];
+    assert_eq!((burst["state"].as_str(), burst["stretch_ms"].as_u64()), (Some("complete"), Some(1000)));
+    assert_eq!((burst["throughput_holds"].as_bool(), burst["floor_ms"].is_null()), (Some(true), true));
+    assert_eq!((burst["n"].as_u64(), burst["passed"].as_u64()), (burst["made"].as_u64(), burst["made"].as_u64()));
+    let right = burst["right_in_stretch"].as_f64().unwrap();
+    assert_eq!(burst["tasks_per_hour"].as_f64(), Some(right * 3600.0));
+    // the rows alone tell that the stretch is whole
+    let read = peaklane_store::csv::read(&sandbox.path().join("n.csv")).unwrap();
+    assert_eq!(read.bursts[0].state.name(), "complete");
+}
+
+#[test]
+fn a_stretch_is_for_batch_classes_and_within_its_bounds() {
+    let sandbox = sandbox();
+    sandbox.file("peaklane.toml", &configuration(""));
+    refused(sandbox.run(["burst", "--stretch", "30s"]), 2, &["`inline-assist` has a latency floor", "tasks_per_hour"]);
+    refused(sandbox.run(["burst", "--stretch", "500ms"]), 2, &["`--stretch` is 500ms", "write 1s to 4h"]);
 }

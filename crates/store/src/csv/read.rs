@@ -28,8 +28,8 @@ pub struct CsvRead {
 pub struct CsvBurst {
     /// What it was.
     pub header: BurstHeader,
-    /// How it stands as far as rows tell: `Void` with a configuration finding, `Complete` when all planned attempts
-    /// are there, else `Running`.
+    /// How it stands as far as rows tell: `Void` with a configuration finding, `Complete` when all attempts are there
+    /// ([`BurstHeader::all_made`]), else `Running`.
     pub state: BurstState,
     /// Its attempts by number, warm-up excluded.
     pub figures: Vec<AttemptFigures>,
@@ -362,7 +362,7 @@ impl Found {
         let figures: Vec<AttemptFigures> = rows.into_iter().map(|(_, figures)| figures).collect();
         let state = if figures.iter().any(|f| f.verdict == Verdict::ConfigFinding) {
             BurstState::Void
-        } else if figures.len() as u64 >= u64::from(self.header.attempts) {
+        } else if self.header.all_made(&figures) {
             BurstState::Complete
         } else {
             BurstState::Running

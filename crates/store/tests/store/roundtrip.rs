@@ -192,3 +192,13 @@ fn the_view_for_people_counts_each_class_of_a_burst() {
     // 1,796,050,800 s after 1970: `date -u -d @1796050800`.
     assert_eq!(row, (vec![8, 5, 2, 1, 1, 1, 5], 2_000.002, "2026-11-30 15:00:00".to_owned()));
 }
+
+#[test]
+fn a_stretch_comes_back_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("s.db")).unwrap();
+    let mut header = header("stretch");
+    (header.stretch_us, header.attempts, header.concurrency) = (Some(600_000_000), 0, Some(8));
+    store.sink().begin_burst_blocking(&header).unwrap();
+    assert_eq!(store.reader().unwrap().burst("stretch").unwrap().unwrap().header, header);
+}

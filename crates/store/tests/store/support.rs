@@ -37,7 +37,7 @@ pub(crate) fn header(id: &str) -> BurstHeader {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         tasks_per_hour_floor: None,
-        stretch_us: Some(600_000_000),
+        stretch_us: None,
         campaign: Some("7f3a9c01b2d4-2026-11-30".to_owned()),
         site: Some("berlin".to_owned()),
     }
