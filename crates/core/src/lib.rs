@@ -7,6 +7,7 @@ pub mod attempt;
 pub mod burst;
 pub mod campaign;
 pub mod check;
+pub mod choice;
 pub mod config;
 pub mod countertest;
 pub mod lane;

@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cmd::{burst, check, completions, countertest, data, demo, init, man, summary, try_, watch};
+use crate::cmd::{burst, check, completions, countertest, data, decide, demo, init, man, summary, try_, watch};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::globals::{Color, GlobalArgs, Globals, stderr_palette};
@@ -21,6 +21,7 @@ Examples:
   peaklane burst                   one burst at each lane, now
   peaklane watch                   bursts when their windows come
   peaklane summary                 what was measured, window by window
+  peaklane decide                  which lane holds, and why not the others
 
 Without a file, three variables make a lane:
   export LLM_BASE_URL=https://lane.example/v1 LLM_MODEL=small-coder
@@ -65,6 +66,8 @@ pub enum Command {
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Summary(summary::SummaryArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
+    Decide(decide::DecideArgs),
+    #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Countertest(countertest::CountertestArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Data(data::DataArgs),
@@ -107,6 +110,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Burst(args) => burst::run(args, &globals),
         Command::Watch(args) => watch::run(args, &globals),
         Command::Summary(args) => summary::run(args, &globals),
+        Command::Decide(args) => decide::run(args, &globals),
         Command::Countertest(args) => countertest::run(args, &globals),
         Command::Data(args) => data::run(args, &globals),
         Command::Completions(args) => completions::run(args, &globals),

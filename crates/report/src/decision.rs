@@ -1,11 +1,12 @@
 //! The decision in words: which lane, and why not each of the others.
 
 use peaklane_core::rules::{Argument, Candidate, Ladder, Need, Obstacle, ReasonKey, Standing, Thresholds, Why};
+use peaklane_core::stats::RetryRate;
 use serde_json::{Value, json};
 
 use crate::palette::{Palette, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::units::count;
+use crate::units::{count, interval};
 
 /// A decision over one task class.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ pub fn table(view: &DecisionView<'_>) -> Table {
             Cell::text(&candidate.lane),
             Cell::text(candidate.kind.name()),
             Cell::text(standing.name()).tone(tone),
-            Cell::text(reasons(candidate, why, view.thresholds)),
+            Cell::text(reasons(candidate, why, view.thresholds, &Beside::default())),
         ]);
     }
     table
@@ -79,7 +80,7 @@ pub fn json(view: &DecisionView<'_>) -> Value {
                 "deciding_window": c.decision.deciding_window,
                 "passed": c.decision.pass_rate.map(|r| r.passed()),
                 "n": c.decision.pass_rate.map(|r| r.of()),
-                "why": reasons(c, why, view.thresholds),
+                "why": reasons(c, why, view.thresholds, &Beside::default()),
             })
         })
         .collect();
@@ -93,7 +94,17 @@ pub fn json(view: &DecisionView<'_>) -> Value {
     })
 }
 
-fn reasons(candidate: &Candidate, why: &[Why], thresholds: &Thresholds) -> String {
+/// Figures that stand beside those of the rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// Interval of the pass rate in the deciding window, shares.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Retries in the deciding window alone.
+    pub(crate) peak_retries: Option<RetryRate>,
+}
+
+/// Why a lane stands as it does, with its figures.
+pub(crate) fn reasons(candidate: &Candidate, why: &[Why], thresholds: &Thresholds, beside: &Beside) -> String {
     let decision = &candidate.decision;
     let window = decision.deciding_window.as_deref().unwrap_or("the deciding window");
     let bars = [thresholds.pass_percent, thresholds.retry_below_percent];
@@ -102,14 +113,17 @@ fn reasons(candidate: &Candidate, why: &[Why], thresholds: &Thresholds) -> Strin
     if let Some(rate) = decision.pass_rate
         && !why.iter().any(failed)
     {
-        parts.push(format!("{window} passes {}/{} = {}", rate.passed(), rate.of(), rate.text(&bars)));
+        let band = beside.interval.map(|i| format!(" ({})", interval(Some(i), &bars))).unwrap_or_default();
+        parts.push(format!("{window} passes {}/{} = {}{band}", rate.passed(), rate.of(), rate.text(&bars)));
     }
     parts.extend(why.iter().map(|w| match w {
         Why::Obstacle(Obstacle::PassRate { rate, needed_percent }) => {
             format!("{window} passes {}/{} = {} (needs {needed_percent} %)", rate.passed(), rate.of(), rate.text(&bars))
         }
         Why::Obstacle(Obstacle::Retries { rate, below_percent }) => {
-            format!("retries {} (needs < {below_percent} %)", rate.text(&bars))
+            let peak = beside.peak_retries.filter(|peak| peak.exceeds(*below_percent));
+            let peak = peak.map(|peak| format!(", {} at {window}", peak.text(&bars))).unwrap_or_default();
+            format!("retries {} (needs < {below_percent} %){peak}", rate.text(&bars))
         }
         Why::Obstacle(Obstacle::TooFewDays { days, needed }) => format!("{days} of {needed} days are complete"),
         Why::Obstacle(Obstacle::NotMeasured) => format!("{window} was not measured"),
@@ -153,7 +167,7 @@ pub(crate) const fn need_words(need: Need) -> &'static str {
 mod tests {
     use peaklane_core::lane::Kind;
     use peaklane_core::rules::{Arguments, Declared, Evidence, WindowCount, climb, decide};
-    use peaklane_core::stats::{PassRate, RetryRate};
+    use peaklane_core::stats::PassRate;
 
     use super::*;
 

@@ -5,11 +5,13 @@
 //! - [`try_view`], [`timeline`], [`try_json`]: one request, for people and for programs.
 //! - [`burst`], [`summary`], [`sentence`], [`decision`]: bursts, windows, the one sentence that matters, and the choice.
 //! - [`countertest`]: one registered change judged. [`purge`]: what was removed.
+//! - [`choice`]: a choice with all its figures: for people, for programs, for a router, for the record.
 //! - [`chart`], [`html`]: the page.
 //! - [`watch`]: plan, units, progress and state of a campaign.
 
 pub mod burst;
 pub mod chart;
+pub mod choice;
 pub mod countertest;
 pub mod decision;
 pub mod html;

@@ -85,6 +85,16 @@ impl Endpoint {
         Ok(Self::of(url))
     }
 
+    /// This address and no other, such as that of a webhook: nothing is put behind its path.
+    ///
+    /// # Errors
+    /// As [`Endpoint::new`].
+    pub fn exactly(url: &str) -> Result<Self, EndpointError> {
+        let mut url = parse(url)?;
+        url.set_fragment(None);
+        Ok(Self::of(url))
+    }
+
     fn of(url: Url) -> Self {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = url.port_or_known_default().unwrap_or(80);
@@ -169,6 +179,13 @@ fn ends_with_version(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exact_address_keeps_path_and_query_as_they_are() {
+        let hook = Endpoint::exactly("https://hooks.example/T0/B1?token=x#part").unwrap();
+        assert_eq!((hook.target().as_str(), hook.authority().as_str()), ("/T0/B1?token=x", "hooks.example"));
+        assert!(Endpoint::exactly("ftp://hooks.example").is_err());
+    }
 
     fn shown(base: &str, api: Api) -> String {
         Endpoint::new(base, api).unwrap().shown()

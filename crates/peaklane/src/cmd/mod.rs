@@ -6,6 +6,7 @@ pub mod check;
 pub mod completions;
 pub mod countertest;
 pub mod data;
+pub mod decide;
 pub mod demo;
 pub mod init;
 pub mod lanes;

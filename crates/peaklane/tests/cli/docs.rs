@@ -23,7 +23,7 @@ use peaklane_sim::fake::FakeLane;
 use peaklane_testkit::binary::Sandbox;
 
 use crate::help::commands;
-use crate::support::{collapsing_lane, project_file, regenerate, write_csv};
+use crate::support::{collapsing_lane, project_file, regenerate, steady_lane, write_csv};
 
 /// One command of a block.
 struct Shown {
@@ -236,20 +236,22 @@ fn every_command_is_in_the_reference() {
 }
 
 #[test]
-fn the_example_of_the_pages_is_the_one_that_the_tests_count() {
-    let path = project_file("docs/examples/lane-a.csv");
-    let folder = tempfile::tempdir().expect("a folder");
-    let fresh = folder.path().join("lane-a.csv");
-    write_csv(&fresh, &collapsing_lane());
-    if regenerate() {
-        fs::create_dir_all(path.parent().expect("a folder")).expect("docs/examples");
-        fs::copy(&fresh, &path).expect("a copy");
+fn the_examples_of_the_pages_are_those_that_the_tests_count() {
+    for (name, bursts) in [("lane-a.csv", collapsing_lane()), ("lane-c.csv", steady_lane())] {
+        let path = project_file(&format!("docs/examples/{name}"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let fresh = folder.path().join(name);
+        write_csv(&fresh, &bursts);
+        if regenerate() {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("docs/examples");
+            fs::copy(&fresh, &path).expect("a copy");
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == fs::read_to_string(&fresh).expect("a file"),
+            "docs/examples/{name} is stale: PEAKLANE_REGENERATE=1"
+        );
     }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == fs::read_to_string(&fresh).expect("a file"),
-        "docs/examples/lane-a.csv is stale: PEAKLANE_REGENERATE=1"
-    );
 }
 
 #[test]

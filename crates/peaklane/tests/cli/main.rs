@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod countertest;
 mod data;
+mod decide;
 mod docs;
 mod help;
 mod init;

@@ -151,6 +151,18 @@ pub(crate) fn collapsing_lane() -> Vec<Burst> {
     bursts
 }
 
+/// A paid lane beside it that passes always, over the same three days.
+pub(crate) fn steady_lane() -> Vec<Burst> {
+    let days = ["2026-11-23", "2026-11-24", "2026-11-25"];
+    let windows = ["09:00", "12:30", "16:00", "21:00"];
+    let one = |date: &str, window: &str| {
+        let mut one = burst("lane-c", date, Some(window), &[]);
+        one.header.kind = Kind::PaidHosted;
+        one
+    };
+    days.into_iter().flat_map(|date| windows.map(|window| one(date, window))).collect()
+}
+
 /// Appends bursts to a CSV file, as `burst --csv` does.
 pub(crate) fn write_csv(path: &Path, bursts: &[Burst]) {
     let mut file = CsvAppender::open(path).expect("a CSV file");
