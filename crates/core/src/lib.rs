@@ -4,12 +4,14 @@
 //! burst is reduced to (`stats`, `summary`). Everything here is exact and can be tested in microseconds.
 
 pub mod attempt;
+pub mod budget;
 pub mod burst;
 pub mod campaign;
 pub mod check;
 pub mod choice;
 pub mod config;
 pub mod countertest;
+pub mod forecast;
 pub mod lane;
 pub mod outcome;
 pub mod record;
@@ -17,4 +19,5 @@ pub mod rules;
 pub mod secret;
 pub mod stats;
 pub mod summary;
+pub mod watch;
 pub mod window;

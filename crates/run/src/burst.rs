@@ -98,7 +98,8 @@ impl Stop {
         *self.0.borrow()
     }
 
-    async fn pulled(&mut self) {
+    /// Waits until it is pulled; for ever once nobody is left who could.
+    pub async fn pulled(&mut self) {
         // A dropped handle can pull nothing any more.
         if self.0.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Makes measurements happen: bursts now; watches, loads and sessions later.
+//! Makes measurements happen: bursts and watches; loads and sessions later.
 //!
 //! Measures and records, prints nothing. Progress goes to a callback, records to a [`recorder::Recorder`].
 
@@ -8,3 +8,4 @@ pub mod fleet;
 pub mod nonce;
 pub mod plan_hash;
 pub mod recorder;
+pub mod watch;

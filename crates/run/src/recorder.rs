@@ -4,10 +4,10 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use peaklane_core::attempt::AttemptRecord;
-use peaklane_core::burst::{BurstEnd, BurstHeader};
+use peaklane_core::burst::{BurstEnd, BurstHeader, ControlFigures};
 use peaklane_store::csv::{CsvAppender, CsvError};
 use peaklane_store::{AttemptSink, BurstKey, StoreError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// Rows that wait for the CSV file at most; beyond it attempts wait for the disk.
 const CSV_QUEUE: usize = 4_096;
@@ -87,6 +87,7 @@ pub struct Recorder {
     store: Option<AttemptSink>,
     csv: Option<CsvWriter>,
     no_texts: bool,
+    control: Mutex<Option<oneshot::Receiver<ControlFigures>>>,
 }
 
 /// One burst that is being recorded.
@@ -117,6 +118,12 @@ impl Recorder {
     /// Keeps texts, or keeps none of them: see [`AttemptRecord::forget_texts`]. Kept unless this says otherwise.
     pub fn keeping_texts(mut self, keep: bool) -> Self {
         self.no_texts = !keep;
+        self
+    }
+
+    /// Waits at the end of the next burst for these figures of the control endpoint, and records them with it.
+    pub fn with_control(mut self, figures: oneshot::Receiver<ControlFigures>) -> Self {
+        self.control = Mutex::new(Some(figures));
         self
     }
 
@@ -159,8 +166,13 @@ impl Recorder {
     /// # Errors
     /// What the store or the CSV file says.
     pub async fn end(&self, recording: Recording, end: &BurstEnd) -> Result<(), RecordError> {
+        // a probe that was given up has nothing to say
+        let control = match self.control.lock().await.take() {
+            Some(figures) => figures.await.ok(),
+            None => None,
+        };
         if let (Some(sink), Some(key)) = (&self.store, recording.0) {
-            let mut end = end.clone();
+            let mut end = BurstEnd { control: control.or_else(|| end.control.clone()), ..end.clone() };
             if self.no_texts {
                 end.forget_texts();
             }

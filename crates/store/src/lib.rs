@@ -17,7 +17,7 @@ pub use error::StoreError;
 pub use format::{APPLICATION_ID, BUSY_LIMIT, FORMAT};
 pub use ledger::{
     AnsweredBy, CampaignRow, Claim, DocumentName, DocumentRow, EventRow, Ledger, LosesEvidence, PurgeBound, Purged,
-    SlotKey, SlotRow, SlotState,
+    SlotKey, SlotRow, SlotState, SpentRow,
 };
 pub use queue::{BurstKey, GATHER, QUEUE_LIMIT};
 pub use read::{BurstFilter, StoreReader, StoredBurst};

@@ -6,6 +6,7 @@
 
 pub mod client;
 mod connection;
+pub mod control;
 pub mod decode;
 pub mod endpoint;
 pub mod failure;

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::plan::{Calendar, Flag, PlanError, PlannedWindow, plan};
 use super::spread::{SpreadError, offsets_s};
 use super::{DEFAULT_LENGTH_S, LocalTime};
-use crate::config::Campaign;
+use crate::config::{Campaign, LaneOrder, Task};
 
 /// One burst of a window; every lane and task class has one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,22 @@ pub struct PlannedBurst {
     /// What was special about the window, if anything.
     pub flag: Option<Flag>,
 }
+
+/// A burst of one lane and task class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedSlot<'a> {
+    /// Its window.
+    pub burst: PlannedBurst,
+    /// Name of the lane.
+    pub lane: &'a str,
+    /// Name of the task class.
+    pub task: &'a str,
+    /// When it is due: with the window, or at the lane's turn ([`slots`]). `None` where the window has no burst.
+    pub at: Option<Timestamp>,
+}
+
+/// Between the stretches of two lanes, seconds: what is in flight at the end of one is over when the next begins.
+pub const TURN_GAP_S: u32 = 120;
 
 /// Why a campaign has no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +107,42 @@ pub fn bursts_after(
     let start = last.tomorrow().map_err(|_| PlanError::BeyondCalendar)?;
     let calendar = Calendar { windows: vec![window], days, ..calendar(campaign, start) };
     in_windows(campaign, plan_hash, &plan(&calendar, zone)?)
+}
+
+/// The bursts of every lane and task class, in the order of `bursts`, lanes and tasks.
+///
+/// All are due with their window; a lane that waits for its turn then begins late by what the others took. The long
+/// stretches of batch classes would make each other miss their windows, so that each has a time of its own where lanes
+/// have turns: one after the other with [`TURN_GAP_S`] between them, in an order that moves on by one lane each day.
+pub fn slots<'a>(
+    bursts: &[PlannedBurst],
+    lanes: &'a [String],
+    tasks: &'a [Task],
+    order: LaneOrder,
+) -> Vec<PlannedSlot<'a>> {
+    let mut dates: Vec<Date> = bursts.iter().map(|burst| burst.date).collect();
+    dates.dedup();
+    let mut slots = Vec::new();
+    for burst in bursts {
+        let day = dates.iter().position(|date| *date == burst.date).unwrap_or(0);
+        for (number, lane) in lanes.iter().enumerate() {
+            // stretches of earlier batch classes, all lanes, seconds
+            let mut before_s = 0_u64;
+            for task in tasks {
+                let stretch = task.sustained_stretch().filter(|_| order == LaneOrder::Random);
+                let mut offset_s = 0;
+                if let Some(stretch) = stretch {
+                    let turn_s = stretch.as_us().div_ceil(1_000_000) + u64::from(TURN_GAP_S);
+                    offset_s = before_s + turn_s * ((number + day) % lanes.len()) as u64;
+                    before_s += turn_s * lanes.len() as u64;
+                }
+                let offset = SignedDuration::from_secs(i64::try_from(offset_s).unwrap_or(i64::MAX));
+                let at = burst.at.map(|at| at.saturating_add(offset).unwrap_or(Timestamp::MAX));
+                slots.push(PlannedSlot { burst: *burst, lane, task: &task.name, at });
+            }
+        }
+    }
+    slots
 }
 
 fn in_windows(
@@ -167,6 +219,34 @@ mod tests {
             matches!(offsets[..], [0, a, b] if (1200..1800).contains(&a) && (2400..3000).contains(&b)),
             "{offsets:?}"
         );
+    }
+
+    #[test]
+    fn stretches_of_a_batch_class_have_turns_that_move_on_each_day() {
+        let campaign = campaign("days = 2\nwindows = [\"16:00\"]");
+        let bursts = bursts(&campaign, "h", date(2026, 12, 1), &berlin()).unwrap();
+        let mut nightly: Task = toml::from_str("name = \"n\"\nprompt = \"p\"\ntasks_per_hour = 60").unwrap();
+        nightly.stretch = Some("10m".parse().unwrap());
+        let (lanes, tasks) = (["a", "b"].map(str::to_owned), [Task::inline_assist(), nightly]);
+        let at = |order| -> Vec<String> {
+            let slots = slots(&bursts, &lanes, &tasks, order);
+            slots.iter().map(|s| format!("{} {} {}", s.lane, s.task, &s.at.unwrap().to_string()[8..16])).collect()
+        };
+        // 10 min and 2 min between them
+        assert_eq!(
+            at(LaneOrder::Random),
+            [
+                "a inline-assist 01T15:00",
+                "a n 01T15:00",
+                "b inline-assist 01T15:00",
+                "b n 01T15:12",
+                "a inline-assist 02T15:00",
+                "a n 02T15:12",
+                "b inline-assist 02T15:00",
+                "b n 02T15:00",
+            ]
+        );
+        assert!(at(LaneOrder::Interleaved).iter().all(|slot| slot.ends_with("15:00")));
     }
 
     #[test]

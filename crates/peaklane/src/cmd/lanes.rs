@@ -115,6 +115,11 @@ impl AdHoc {
     }
 }
 
+/// The limits of a configuration.
+pub(super) fn limits(config: &Config) -> Limits {
+    AdHoc::default().limits(config)
+}
+
 /// Lanes to measure and what goes with them.
 #[derive(Debug)]
 pub struct Chosen {

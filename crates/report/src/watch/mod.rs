@@ -1,4 +1,6 @@
 //! What a watcher says: its plan beforehand, the units that start it, what happens, and how it stands.
 
+pub mod forecast;
 pub mod plan;
 pub mod units;
+pub mod words;

@@ -7,6 +7,7 @@
 
 mod purge;
 mod slots;
+mod spent;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub use purge::{DocumentName, LosesEvidence, PurgeBound, Purged};
 pub use slots::{Claim, SlotKey, SlotRow, SlotState};
+pub use spent::SpentRow;
 
 use crate::error::StoreError;
 use crate::format::{BUSY_LIMIT, MIGRATIONS, full_path, open_to_read, open_to_write};

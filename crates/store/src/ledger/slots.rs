@@ -143,6 +143,17 @@ impl Ledger {
         self.change(&sql, &values).map(|_| ())
     }
 
+    /// Takes a claim back of which nothing was sent: the slot is as if it had never been begun. Only its holder can.
+    ///
+    /// # Errors
+    /// [`StoreError`] as SQLite refuses.
+    pub fn unclaim(&self, key: &SlotKey, holder: &str) -> Result<bool, StoreError> {
+        let sql = format!("DELETE FROM slots WHERE {IS} AND state = 'running' AND holder = ?");
+        let mut values = key.values().to_vec();
+        values.push(&holder);
+        Ok(self.change(&sql, &values)? == 1)
+    }
+
     /// One slot; `None` while nobody began or settled it.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! `peaklane watch`: every burst of a campaign when its window comes.
 
+mod gun;
 mod plan;
 mod print;
+mod run;
 
 use clap::{Args, ValueEnum};
 use peaklane_core::config::{Config, SiteCampaign};
@@ -9,7 +11,7 @@ use peaklane_core::config::{Config, SiteCampaign};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::load::{Loaded, ProcessEnvironment, load, zones};
+use crate::load::{ProcessEnvironment, load, zones};
 use crate::out;
 
 const EXAMPLES: &str = "\
@@ -32,6 +34,11 @@ pub struct WatchArgs {
     /// Run what is due now and end. Default: off, wait for the next window. Example: `--due`
     #[arg(long, conflicts_with_all = ["dry_run", "print"])]
     pub due: bool,
+
+    /// Begin a new campaign even where one with the same plan is in the store; that one ends. Default: off, the campaign with
+    /// this plan goes on. Example: `--fresh`
+    #[arg(long, conflicts_with_all = ["dry_run", "print", "due"])]
+    pub fresh: bool,
 
     /// Show every planned burst, past ones too; nothing is sent, no store is touched, no key is read. Default: off. Example:
     /// `--dry-run --format json`
@@ -70,11 +77,7 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<Exit, Failure> {
     if let Some(form) = args.print {
         return print::show(form, &loaded, globals);
     }
-    watch(args, &loaded, &sites, globals)
-}
-
-fn watch(_: &WatchArgs, _: &Loaded, _: &[SiteCampaign], _: &Globals) -> Result<Exit, Failure> {
-    Err(Failure::usage("not yet"))
+    run::run(args, &loaded.config, &sites, globals)
 }
 
 /// The campaigns of all sites; a configuration without any has nothing to watch.

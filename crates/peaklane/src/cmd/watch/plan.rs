@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use peaklane_core::campaign::Locked;
 use peaklane_core::config::{Config, Day, SiteCampaign};
-use peaklane_core::window::bursts::{PlannedBurst, bursts};
+use peaklane_core::window::bursts::{PlannedSlot, bursts, slots};
 use peaklane_core::window::{BurstsError, Flag};
 use peaklane_report::watch::plan::{PlannedLine, json, table};
 
@@ -35,21 +35,18 @@ fn site_lines(config: &Config, site: &SiteCampaign) -> Result<Vec<PlannedLine>, 
     let start = site.campaign.start_date.map_or_else(|| today(&zone), Day::date);
     // The day is no part of the hash.
     let hash = Locked::new(config, site, day(start)?).plan_hash();
-    let mut lines = Vec::new();
-    for PlannedBurst { date, window, at, flag, .. } in bursts(&site.campaign, &hash, start, &zone)? {
-        for lane in &site.lanes {
-            lines.extend(config.tasks.iter().map(|task| PlannedLine {
-                site: site.name.clone(),
-                date: date.to_string(),
-                window: window.to_string(),
-                utc: at.map(|at| at.to_string()),
-                flag: flag.map(Flag::name),
-                lane: lane.clone(),
-                task: task.name.clone(),
-            }));
-        }
-    }
-    Ok(lines)
+    let bursts = bursts(&site.campaign, &hash, start, &zone)?;
+    let planned = slots(&bursts, &site.lanes, &config.tasks, config.burst.order);
+    let lines = planned.into_iter().map(|PlannedSlot { burst, lane, task, at }| PlannedLine {
+        site: site.name.clone(),
+        date: burst.date.to_string(),
+        window: burst.window.to_string(),
+        utc: at.map(|at| at.to_string()),
+        flag: burst.flag.map(Flag::name),
+        lane: lane.to_owned(),
+        task: task.to_owned(),
+    });
+    Ok(lines.collect())
 }
 
 /// The zone of a site.
