@@ -10,6 +10,7 @@ use std::str::FromStr;
 use jiff::civil::Time;
 use thiserror::Error;
 
+pub mod alive;
 pub mod bursts;
 pub mod plan;
 pub mod release;

@@ -12,3 +12,4 @@ mod prompts;
 mod real_server;
 mod stopped;
 mod support;
+mod watch;

@@ -2,5 +2,6 @@
 
 pub mod forecast;
 pub mod plan;
+pub mod status;
 pub mod units;
 pub mod words;

@@ -2,7 +2,7 @@
 //! that is slow, locked or was replaced holds up nothing but the call.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use peaklane_core::burst::BurstState;
@@ -217,33 +217,37 @@ impl Keeper {
     }
 
     /// The worst window observed of each lane and task class of a campaign, up to a local date (inclusive).
-    pub(super) async fn worst_windows(
-        &self,
-        campaign: String,
-        last_date: String,
-    ) -> Result<BTreeMap<(String, String), String>, StoreError> {
+    pub(super) async fn worst_windows(&self, campaign: String, last_date: String) -> Result<Windows, StoreError> {
         let path = self.path.clone();
-        self.with(move |_| {
-            let reader = StoreReader::open(&path)?;
-            let mut bursts = reader.bursts(&BurstFilter::default())?;
-            bursts.retain(|burst| {
-                let header = &burst.header;
-                header.campaign.as_ref() == Some(&campaign) && header.date.as_ref().is_some_and(|d| *d <= last_date)
-            });
-            let figures = bursts.iter().map(|burst| reader.figures(&burst.header.id)).collect::<Result<Vec<_>, _>>()?;
-            let data: Vec<BurstData<'_>> = bursts
-                .iter()
-                .zip(&figures)
-                .map(|(burst, figures)| BurstData { header: &burst.header, state: burst.state(), figures })
-                .collect();
-            let worst = |summary: peaklane_core::summary::LaneSummary| {
-                let window = summary.worst_window()?.window.clone()?;
-                Some(((summary.lane, summary.task), window))
-            };
-            Ok(lane_summaries(&data).into_iter().filter_map(worst).collect())
-        })
-        .await
+        self.with(move |_| worst_windows(&path, &campaign, &last_date)).await
     }
+}
+
+/// Begin of a window, by lane and task class.
+pub type Windows = BTreeMap<(String, String), String>;
+
+/// The worst window observed of each lane and task class of a campaign, up to a local date (inclusive).
+///
+/// # Errors
+/// What the store says.
+pub fn worst_windows(path: &Path, campaign: &str, last_date: &str) -> Result<Windows, StoreError> {
+    let reader = StoreReader::open(path)?;
+    let mut bursts = reader.bursts(&BurstFilter::default())?;
+    bursts.retain(|burst| {
+        let header = &burst.header;
+        header.campaign.as_deref() == Some(campaign) && header.date.as_deref().is_some_and(|d| d <= last_date)
+    });
+    let figures = bursts.iter().map(|burst| reader.figures(&burst.header.id)).collect::<Result<Vec<_>, _>>()?;
+    let data: Vec<BurstData<'_>> = bursts
+        .iter()
+        .zip(&figures)
+        .map(|(burst, figures)| BurstData { header: &burst.header, state: burst.state(), figures })
+        .collect();
+    let worst = |summary: peaklane_core::summary::LaneSummary| {
+        let window = summary.worst_window()?.window.clone()?;
+        Some(((summary.lane, summary.task), window))
+    };
+    Ok(lane_summaries(&data).into_iter().filter_map(worst).collect())
 }
 
 fn lease_until(now_unix_us: i64) -> i64 {

@@ -27,7 +27,7 @@ use peaklane_core::watch::{Note, Shortly};
 use peaklane_core::window::BurstsError;
 use peaklane_store::{SpentRow, StoreError};
 
-pub use keep::{Changes, Keeper, LEASE_S, SIGN_OF_LIFE_S, WATCHER_KIND, status_of};
+pub use keep::{Changes, Keeper, LEASE_S, SIGN_OF_LIFE_S, WATCHER_KIND, Windows, status_of, worst_windows};
 pub use resolve::{Candidate, Resolved, changes, resolve};
 pub use track::{Order, Track};
 pub use wall::{SystemClock, WallClock};

@@ -2,6 +2,7 @@
 
 mod gather;
 mod select;
+mod status;
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,8 @@ Examples:
   peaklane summary lane-a.csv lane-b.csv  CSV files alone, without a store
   peaklane summary --lane lane-a --since 2026-11-23
   peaklane summary --since 3d --format csv > lanes.csv
-  peaklane summary --peak 16:00 lane-a.csv";
+  peaklane summary --peak 16:00 lane-a.csv
+  peaklane summary status                 is the campaign alive, what ran, what is next; exit code 1 where nobody watches it";
 
 /// Show what was measured, window by window
 ///
@@ -35,7 +37,8 @@ Examples:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct SummaryArgs {
-    /// Files written by `burst --csv`; a first word `lanes` may say what to show. Default: the lanes in the store. Example:
+    /// Files written by `burst --csv`; a first word `lanes` may say what to show, `status` how the campaign
+    /// of `watch` stands. Default: the lanes in the store. Example:
     /// `lane-a.csv lane-b.csv`
     #[arg(value_name = "FILES")]
     pub what: Vec<PathBuf>,
@@ -69,6 +72,9 @@ pub struct SummaryArgs {
 /// # Errors
 /// [`Failure`] when a source cannot be read, and with exit code 3 when there is nothing to sum up.
 pub fn run(args: &SummaryArgs, globals: &Globals) -> Result<Exit, Failure> {
+    if args.what == [Path::new("status")] {
+        return status::run(globals);
+    }
     let wish = select::Wish::new(args);
     let files = files(&args.what);
     let gathered = if files.is_empty() {
