@@ -8,8 +8,10 @@ use crate::burst::{BurstHeader, BurstState};
 use crate::config::{Lane, RulesSettings};
 use crate::lane::Kind;
 use crate::outcome::Outcome;
-use crate::rules::certainty::settle;
-use crate::rules::{Candidate, Decision, Evidence, Owner, Question, Thresholds, WindowCount, bars, certainty};
+use crate::rules::certainty::PROBABILITY;
+use crate::rules::{
+    Candidate, CertaintyState, Decision, Evidence, Owner, Question, Thresholds, WindowCount, bars, certainty,
+};
 use crate::rules::{check_needs, decide};
 use crate::stats::{PassRate, RetryTally};
 use crate::summary::{BurstData, lane_summaries, summarise};
@@ -312,10 +314,17 @@ fn retry_certainty(frame: &Frame<'_>, bursts: &[&Seen]) -> Option<crate::rules::
     let below = frame.thresholds.retry_below_percent;
     let percent = 100_u32.checked_sub(below)?;
     let question = Question { bursts: &rates, burst_attempts: attempts_of_a_burst(bursts), percent, looks: 1 };
-    // The search for further bursts is that of the pass rate; here the side is what matters.
-    settle(&question).map(|mut found| {
+    certainty(&question).map(|mut found| {
         // Exactly the limit is too much for a retry rate, while the bar of a pass rate is enough.
-        found.reaches = campaign_retries(frame, bursts).rate().is_some_and(|rate| rate.below(below));
+        let holds = campaign_retries(frame, bursts).rate().is_some_and(|rate| rate.below(below));
+        if found.reaches != holds {
+            found.reaches = holds;
+            found.state = CertaintyState::Provisional {
+                bursts_needed: None,
+                assumed_rate: found.rate.share(),
+                probability: PROBABILITY,
+            };
+        }
         found
     })
 }

@@ -279,8 +279,27 @@ impl Choice {
         crate::rules::expires_on(self.as_of, self.rules.expiry_days)
     }
 
-    /// The verdict on the chosen lane is conclusive.
+    /// The lanes whose figures decide: the chosen one, and those of lower rungs that are out for what they measured. More
+    /// data on any of them may turn the choice.
+    pub fn deciding_lanes(&self) -> Vec<usize> {
+        let Some(chosen) = self.ladder.chosen else { return Vec::new() };
+        let decides = |at: &usize| {
+            let (standing, why) = &self.ladder.standings[*at];
+            let measured = why.iter().all(|w| matches!(w, crate::rules::Why::Obstacle(_)));
+            *at == chosen
+                || (self.lanes[*at].kind < self.lanes[chosen].kind
+                    && *standing == crate::rules::Standing::Out
+                    && measured)
+        };
+        (0..self.lanes.len()).filter(decides).collect()
+    }
+
+    /// The verdict is conclusive: on the chosen lane, and on every lane of a lower rung that is out for what it measured.
     pub fn is_conclusive(&self) -> bool {
-        self.chosen().is_some_and(LaneFigures::is_conclusive)
+        let deciding = self.deciding_lanes();
+        !deciding.is_empty() && deciding.into_iter().all(|at| self.lanes[at].is_conclusive())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -266,6 +266,50 @@ fn a_stated_limit_below_a_need_and_a_declared_reason_decide() {
 }
 
 #[test]
+fn every_site_has_its_own_choice_and_its_own_record() {
+    let sandbox = sandbox();
+    let sites = "[[site]]\nname = \"berlin\"\ntime_zone = \"Europe/Berlin\"\n[[site]]\nname = \"pune\"\ntime_zone = \"Asia/Kolkata\"\n";
+    let config = format!("{CONFIG}{sites}").replace("time_zone = \"Europe/Berlin\"\n[campaign]", "[campaign]");
+    sandbox.file("peaklane.toml", &config);
+    let parsed = parse_checked(&config).expect("a configuration");
+    let path = sandbox.path().join("peaklane.db");
+    let mut all = Vec::new();
+    for (number, site) in parsed.sites().iter().enumerate() {
+        let locked = Locked::new(&parsed, site, DAYS[0].parse().expect("a date"));
+        let row = CampaignRow {
+            id: locked.id(),
+            site: site.name.clone(),
+            started_unix_us: 1_795_400_000_000_000,
+            tool_version: "0.1.0".into(),
+            locked: serde_json::to_string(&locked).expect("JSON"),
+            stopped: None,
+        };
+        Ledger::open(&path).expect("a store").begin_campaign(&row).expect("a campaign");
+        for mut burst in three_days() {
+            // Seen from Pune, the free lane holds at the peak.
+            if number == 1 && burst.header.lane == "lane-a" {
+                let (date, window) = (burst.header.date.clone().unwrap(), burst.header.window.clone().unwrap());
+                burst = one("lane-a", Kind::FreeHosted, &date, &window, 8);
+            }
+            burst.header.id = format!("{}-{number}", burst.header.id);
+            (burst.header.campaign, burst.header.site) = (Some(locked.id()), site.name.clone());
+            all.push(burst);
+        }
+    }
+    write_store(&path, &all);
+    let told = sandbox.run(["decide", "--as-of", "2026-11-25", "--record", "d"]).expect_code(0).stdout;
+    assert!(
+        told.contains("berlin · inline-assist -> lane-c") && told.contains("pune · inline-assist -> lane-a"),
+        "{told}"
+    );
+    assert!(sandbox.read("d/decision-2026-11-25-pune-inline-assist.json").contains("\"lane\": \"lane-a\""));
+    let object = decided(&sandbox, 0, &["--as-of", "2026-11-26", "--site", "pune"]);
+    assert_eq!(object["decisions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(object["decisions"][0]["trigger"]["from_record"], json!(true));
+    refused(sandbox.run(["decide", "--as-of", "2026-11-25", "--site", "oslo"]), 3, &["site or task class"]);
+}
+
+#[test]
 fn files_alone_are_enough() {
     let sandbox = sandbox();
     write_csv(&sandbox.path().join("all.csv"), &three_days());

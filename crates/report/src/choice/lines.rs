@@ -1,8 +1,8 @@
 //! The lines below the lanes: hours, trigger, record, and what to do next.
 
-use peaklane_core::choice::Choice;
+use peaklane_core::choice::{Choice, LaneFigures};
 use peaklane_core::rules::{
-    Action, CertaintyState, DecisionVerdict, HourRange, Obstacle, TriggerCause, Why, WrongTool,
+    Action, Certainty, CertaintyState, DecisionVerdict, HourRange, Obstacle, TriggerCause, Why, WrongTool,
 };
 
 use crate::units::{count, counted, one_line};
@@ -101,28 +101,49 @@ pub fn hints(choice: &Choice) -> Vec<String> {
             }
         }
     }
-    if let Some(figures) = choice.chosen()
-        && let Some(certainty) = &figures.pass_certainty
-        && let CertaintyState::Provisional { bursts_needed, probability, .. } = certainty.state
-    {
-        let (lane, rate) = (one_line(&figures.lane), certainty.rate);
-        let window = figures.deciding_window().map(|w| w.window.as_str()).unwrap_or_default();
-        all.push(match bursts_needed {
-            Some(bursts) => format!(
-                "{} at {window} make {lane} conclusive with a probability of {} % if it goes on passing {}",
-                counted(bursts.into(), "more burst"),
-                (probability * 100.0).round(),
-                rate.text(&[choice.thresholds.pass_percent]),
-            ),
-            None => {
-                format!("no number of bursts that is worth its wait makes {lane} conclusive: it passes near the bar")
-            }
-        });
+    for figures in choice.deciding_lanes().into_iter().map(|at| &choice.lanes[at]) {
+        all.extend(provisional(choice, figures));
     }
     if choice.fired() || choice.expired() {
         all.push("`peaklane decide --record DIR` writes what is decided now".to_owned());
     }
     all
+}
+
+/// What would make the verdict on a lane conclusive. `None` where it is.
+fn provisional(choice: &Choice, figures: &LaneFigures) -> Option<String> {
+    if figures.is_conclusive() {
+        return None;
+    }
+    let lane = one_line(&figures.lane);
+    let window = figures.deciding_window().map(|w| w.window.as_str()).unwrap_or_default();
+    let bar = choice.thresholds.pass_percent;
+    let open = |c: &Certainty| match c.state {
+        CertaintyState::Conclusive => None,
+        CertaintyState::Provisional { bursts_needed, probability, .. } => {
+            Some((bursts_needed, (probability * 100.0).round()))
+        }
+    };
+    let pass = figures.pass_certainty.as_ref();
+    if let (Some((bursts, probability)), Some(certainty)) = (pass.and_then(open), pass) {
+        let rate = certainty.rate.text(&[bar]);
+        return Some(match bursts {
+            Some(bursts) => format!(
+                "{} at {window} make {lane} conclusive with a probability of {probability} % if it goes on passing {rate}",
+                counted(bursts.into(), "more burst"),
+            ),
+            None => format!("{lane} passes {rate} at {window}, so near to {bar} % that bursts will hardly tell"),
+        });
+    }
+    let below = choice.thresholds.retry_below_percent;
+    let (bursts, probability) = figures.retry_certainty.as_ref().and_then(open)?;
+    Some(match bursts {
+        Some(bursts) => format!(
+            "{} make the retries of {lane} conclusive with a probability of {probability} % if they go on as they are",
+            counted(bursts.into(), "more burst"),
+        ),
+        None => format!("the retries of {lane} are so near to {below} % that bursts will hardly tell"),
+    })
 }
 
 /// What would have to change for a lane to hold: `16:00 passed 22 of 24 instead of 12, and retries were below 5 %`.

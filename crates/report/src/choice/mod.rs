@@ -90,7 +90,8 @@ fn block(choice: &Choice, detail: Detail, width: usize, palette: Palette) -> Str
         out.push_str(&notes::render(&told, width, palette));
     }
     if detail == Detail::Full {
-        out.push_str(&format!("\n{}", trade_off(choice).render(width, palette)));
+        out.push_str(&format!("\n{}", trade_off::text(choice, width, palette)));
+        out.push_str(&notes::render(&assumptions(choice), width, palette));
     }
     for hint in hints(choice) {
         for (number, line) in wrap(&format!("hint: {hint}"), width).into_iter().enumerate() {
@@ -206,9 +207,9 @@ pub fn notes(choice: &Choice) -> Vec<Note> {
     all.extend(notes::told_once("unknown", Tone::Warn, &unknown));
     for lane in choice.lanes.iter().filter(|l| l.other_series > 0) {
         let text = format!(
-            "{}: {} of another model, prompt or floor is left out; the newest counts",
+            "{}: {} series of another model, prompt or floor left out; the newest counts",
             one_line(&lane.lane),
-            crate::units::counted(lane.other_series.into(), "series").replace("seriess", "series")
+            crate::units::count(lane.other_series.into())
         );
         all.push(Note::warning("series", text));
     }
@@ -221,6 +222,16 @@ pub fn notes(choice: &Choice) -> Vec<Note> {
         all.push(Note::plain("down", text));
     }
     all
+}
+
+/// What the costs of the trade-off table rest on; nothing where none is told.
+fn assumptions(choice: &Choice) -> Vec<Note> {
+    let requests = choice.lanes.iter().find_map(|l| l.waiting).map(|w| w.requests);
+    let note = requests.map(|requests| {
+        let requests = crate::units::counted(requests, "request");
+        Note::plain("assumed", format!("costs assume {requests} a month, spread evenly over the windows"))
+    });
+    note.into_iter().collect()
 }
 
 /// All choices as Markdown, the trade-off table included.
@@ -241,6 +252,7 @@ pub fn markdown(choices: &[Choice]) -> String {
             out.push_str(&format!("- {}\n", escape_markdown(&line)));
         }
         out.push_str(&notes::markdown(&notes(choice)));
+        out.push_str(&notes::markdown(&assumptions(choice)));
         for hint in hints(choice) {
             out.push_str(&format!("- hint: {}\n", escape_markdown(&hint)));
         }
@@ -261,3 +273,6 @@ pub fn csv(choices: &[Choice]) -> Result<String, csv::Error> {
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests;

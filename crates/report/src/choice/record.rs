@@ -43,6 +43,7 @@ pub fn markdown_record(choice: &Choice, id: &str, tool_version: &str) -> String 
         out.push_str(&format!("- {}\n", e(&line)));
     }
     out.push_str(&crate::notes::markdown(&notes(choice)));
+    out.push_str(&crate::notes::markdown(&super::assumptions(choice)));
     if let Some(split) = &choice.split {
         let ranges: Vec<String> = split.ranges.iter().map(|r| range_words(choice, r)).collect();
         out.push_str(&format!(

@@ -84,7 +84,10 @@ pub fn litellm(choices: &[Choice], config: &Config) -> Result<String, NoRouting>
             list.push_str(&entry(&group, only, config)?);
             continue;
         }
-        head.push_str(&format!("# The router has no clock: point the alias `{}` at{zone}\n", one_line(&group)));
+        head.push_str(&format!(
+            "# The router has no clock. By the hours of the day{zone} the alias `{}` is\n",
+            one_line(&group)
+        ));
         for (from, to, lane) in &ranges {
             let name = format!("{group}-{}", lane.lane);
             head.push_str(&format!("#   from {from} to {to}: {}\n", one_line(&name)));

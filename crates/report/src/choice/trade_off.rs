@@ -1,12 +1,17 @@
 //! The trade-off table: one row for each signal, one column for each lane. What is not known stays blank.
 
 use peaklane_core::choice::{Choice, ColdStart, LaneFigures};
+use unicode_width::UnicodeWidthStr;
 
 use super::usd;
 use crate::decision::need_words;
+use crate::palette::Palette;
 use crate::table::{Align, Cell, Column, Table};
 use crate::units::{ABSENT, count, counted, duration, money, one_line, quantile};
 use crate::words::{list, misses};
+
+/// Columns that the last lane should have when lanes stand side by side.
+const LAST_COLUMN: usize = 24;
 
 /// Cold starts in words.
 pub struct Cold<'a>(pub &'a ColdStart);
@@ -22,6 +27,26 @@ impl std::fmt::Display for Cold<'_> {
         }
         if cold.failed > 0 && cold.median_us.is_some() { write!(f, ", {} failed", cold.failed) } else { Ok(()) }
     }
+}
+
+/// The table for a terminal: side by side where that fits, else one lane below the other.
+pub(super) fn text(choice: &Choice, width: usize, palette: Palette) -> String {
+    let table = trade_off(choice);
+    // The last column wraps; the others do not.
+    let front = choice.lanes.len().min(table.rows().first().map_or(0, Vec::len));
+    let widest = |column: usize| table.rows().iter().map(|row| row[column].as_text().width()).max().unwrap_or(0);
+    if (0..front).map(|column| widest(column) + 2).sum::<usize>() + LAST_COLUMN <= width {
+        return table.render(width, palette);
+    }
+    let one = |at: usize| {
+        let name = one_line(&choice.lanes[at].lane);
+        let mut own = Table::new(vec![Column::shown(name, Align::Left), Column::shown("at the peak", Align::Left)]);
+        for row in table.rows() {
+            own.row(vec![row[0].clone(), row[at + 1].clone()]);
+        }
+        own.render(width, palette)
+    };
+    (0..choice.lanes.len()).map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// Signal at the peak x lane.
