@@ -8,7 +8,7 @@ use serde::Serialize;
 
 pub use self::json::{BurstJson, Ms, TokensJson};
 pub use self::reduce::Reduction;
-pub use self::windows::{BurstData, DayCount, LaneSummary, WindowSummary, lane_summaries};
+pub use self::windows::{BurstData, DayCount, LaneSummary, WindowSummary, lane_hours, lane_summaries};
 pub(crate) use self::windows::{window_order, worst_of};
 use crate::burst::{AttemptFigures, BurstHeader, BurstState};
 use crate::stats::{Confidence, PassRate, Portion, RetryTally, Throughput, wilson};

@@ -260,8 +260,7 @@ mod tests {
     use peaklane_core::summary::LaneSummary;
 
     fn chart(summaries: &[LaneSummary]) -> Chart {
-        let views: Vec<LaneView<'_>> =
-            summaries.iter().map(|summary| LaneView { summary, peak: Some("16:00") }).collect();
+        let views: Vec<LaneView<'_>> = summaries.iter().map(|summary| LaneView::new(summary, Some("16:00"))).collect();
         Chart::of(&views, &Thresholds::default()).unwrap()
     }
 

@@ -294,8 +294,7 @@ mod tests {
     use peaklane_core::summary::LaneSummary;
 
     fn shown(summaries: &[LaneSummary], title: &str) -> String {
-        let lanes: Vec<LaneView<'_>> =
-            summaries.iter().map(|summary| LaneView { summary, peak: Some("16:00") }).collect();
+        let lanes: Vec<LaneView<'_>> = summaries.iter().map(|summary| LaneView::new(summary, Some("16:00"))).collect();
         let view = PageView {
             title,
             subtitle: "3 days, 4 windows",

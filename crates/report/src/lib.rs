@@ -14,6 +14,8 @@ pub mod chart;
 pub mod choice;
 pub mod countertest;
 pub mod decision;
+pub mod extra;
+pub mod history;
 pub mod html;
 pub mod notes;
 pub mod palette;

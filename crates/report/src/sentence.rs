@@ -3,9 +3,10 @@
 //! Honest about few attempts: "clear" is said only where the interval lies below the bar as a whole; a rate below the bar
 //! whose interval reaches it is told as open.
 
-use peaklane_core::rules::Thresholds;
+use peaklane_core::rules::{Hours, HoursVerdict, Thresholds};
 use peaklane_core::summary::{LaneSummary, WindowSummary};
 
+use crate::extra::WindowExtra;
 use crate::units::{counted, interval, one_line, percent};
 use crate::words::{article, list};
 
@@ -19,9 +20,23 @@ pub struct LaneView<'a> {
     pub summary: &'a LaneSummary,
     /// The window that was declared the peak beforehand, `16:00`.
     pub peak: Option<&'a str>,
+    /// Whether its hours differ beyond chance; `None` where that was not asked.
+    pub hours: Option<&'a Hours>,
+    /// What is known of its windows beside their bursts.
+    pub extra: &'a [WindowExtra],
 }
 
 impl<'a> LaneView<'a> {
+    /// A lane of which nothing else is known.
+    pub const fn new(summary: &'a LaneSummary, peak: Option<&'a str>) -> Self {
+        Self { summary, peak, hours: None, extra: &[] }
+    }
+
+    /// What is known of a window beside its bursts.
+    pub fn extra_of(&self, window: &str) -> Option<&'a WindowExtra> {
+        self.extra.iter().find(|extra| extra.window == window)
+    }
+
     /// Index of the declared peak among the windows.
     pub fn peak_index(&self) -> Option<usize> {
         let peak = self.peak?;
@@ -93,13 +108,27 @@ pub fn constraint(view: &LaneView<'_>, thresholds: &Thresholds) -> Option<String
         ([], []) if open.is_empty() => None,
         ([], []) => Some(open_text.trim_start().to_owned()),
         (_, []) if open.is_empty() => None,
-        (usable, []) => Some(format!("Reaches {bar} % at {}.{open_text}", names(usable))),
-        ([], out) => Some(format!("Not usable at {}.{open_text}", names(out))),
-        (usable, _) => {
+        (usable, out) if !usable.is_empty() && hard(view, out) => {
             let pooled = pooled_percent(view.summary)?;
             let not = format!("not {} {pooled} % lane", article(pooled));
             Some(format!("Hard scheduling constraint: usable at {}; {not}.{open_text}", names(usable)))
         }
+        (usable, []) => Some(format!("Reaches {bar} % at {}.{open_text}", names(usable))),
+        ([], out) => Some(format!("Not usable at {}.{open_text}", names(out))),
+        (usable, out) => Some(format!(
+            "Below {bar} % at {}, at or above it at {}, but the hours do not differ beyond chance.{open_text}",
+            names(out),
+            names(usable)
+        )),
+    }
+}
+
+/// Is it a constraint? Where all windows were tested together, that test says so; else a window whose whole interval lies
+/// below the bar.
+fn hard(view: &LaneView<'_>, out: &[usize]) -> bool {
+    match view.hours.map(|hours| &hours.verdict) {
+        Some(verdict) => matches!(verdict, HoursVerdict::HardConstraint { .. }),
+        None => !out.is_empty(),
     }
 }
 
@@ -234,7 +263,7 @@ mod tests {
     use peaklane_core::lane::Kind;
 
     fn both(summary: &LaneSummary, peak: Option<&str>) -> (String, Option<String>) {
-        let view = LaneView { summary, peak };
+        let view = LaneView::new(summary, peak);
         let thresholds = Thresholds::default();
         (finding(&view, &thresholds), constraint(&view, &thresholds))
     }

@@ -2,19 +2,23 @@
 //!
 //! There is no row for the lane as a whole, on purpose: 95 % at 09:00 and 50 % at 16:00 is no 72 % lane.
 
+use std::collections::BTreeSet;
+
 use peaklane_core::burst::{BurstState, PromptMode};
-use peaklane_core::rules::Thresholds;
-use peaklane_core::stats::{Confidence, PassRate, wilson};
+use peaklane_core::rules::{Hours, Thresholds};
+use peaklane_core::stats::{Confidence, PassRate, PooledThroughput, pooled_throughput, wilson};
 use peaklane_core::summary::{DayCount, LaneSummary, MissCount, Quantile, WindowSummary};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::burst::{exceeds_ms, p90_head, quantile_cell, simulated_note};
+use crate::extra::{Missed, control_note, missed_words};
 use crate::notes::{self, Note};
 use crate::palette::{Palette, Tone};
 use crate::sentence::{LaneView, constraint, finding, name};
 use crate::table::{Align, Cell, Column, Table, escape_markdown};
-use crate::units::{interval, ms, one_line, percent};
+use crate::throughput::hourly;
+use crate::units::{interval, money, ms, one_line, percent};
 use crate::words::misses;
 
 /// All lanes as text, a blank line between two. Ends with a newline.
@@ -62,7 +66,8 @@ pub fn title(view: &LaneView<'_>, all: &[LaneView<'_>]) -> (String, String) {
     if alike.iter().any(|o| o.model == s.model && o.prompt_hash == s.prompt_hash && o.prompt_mode != s.prompt_mode) {
         left.push_str(&format!(" · {} prompts", s.prompt_mode.name()));
     }
-    let mut right = Vec::new();
+    let mut right: Vec<String> = Vec::new();
+    right.extend(s.site.as_deref().map(|site| format!("at {}", one_line(site))));
     let windows: Vec<&WindowSummary> = s.windows.iter().filter(|w| w.window.is_some()).collect();
     if !windows.is_empty() {
         right.extend(amount(&windows));
@@ -125,6 +130,7 @@ pub fn notes(views: &[LaneView<'_>]) -> Vec<Note> {
         })
         .collect();
     notes.extend(notes::told_once("prompts", Tone::Warn, &identical));
+    notes.extend(control_note(&views.iter().map(|v| v.extra).collect::<Vec<_>>()));
     // Bursts by hand are shown one by one, with plain intervals.
     let mut windows = views.iter().flat_map(|v| &v.summary.windows).filter(|w| w.window.is_some());
     let clustered = windows.any(|w| w.design_effect.is_some_and(|d| d > 1.0));
@@ -158,6 +164,10 @@ struct Row<'a> {
     retried: u32,
     retries: Option<u32>,
     misses: Option<&'a [MissCount]>,
+    by_day: String,
+    throughput: Option<PooledThroughput>,
+    micro_usd_per_1000: Option<u64>,
+    missed: u32,
     note: String,
 }
 
@@ -169,6 +179,8 @@ fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
             rows.extend(w.days.iter().map(by_hand));
             continue;
         }
+        let extra = w.window.as_deref().and_then(|window| view.extra_of(window));
+        let missed = extra.map_or(&[][..], |e| &e.missed);
         let (is_peak, is_worst) = (peak == Some(index), worst == Some(index));
         let mark = if is_peak {
             " ^"
@@ -194,7 +206,15 @@ fn rows<'a>(view: &LaneView<'a>) -> Vec<Row<'a>> {
             retried: w.retried,
             retries: Some(w.retries),
             misses: Some(&w.misses),
-            note: uncounted(&w.days),
+            by_day: by_day(w),
+            throughput: w.throughput,
+            micro_usd_per_1000: extra.and_then(|e| e.micro_usd_per_1000),
+            missed: u32::try_from(missed.len()).unwrap_or(u32::MAX),
+            note: [uncounted(&w.days), missed_words(missed)]
+                .into_iter()
+                .filter(|t| !t.is_empty())
+                .collect::<Vec<_>>()
+                .join("; "),
         });
     }
     rows
@@ -220,6 +240,10 @@ fn by_hand(day: &DayCount) -> Row<'_> {
         retried: day.retried,
         retries: counts.then_some(day.retries),
         misses: counts.then_some(day.misses.as_slice()),
+        by_day: String::new(),
+        throughput: day.throughput.and_then(|one| pooled_throughput(&[one], Confidence::P95)),
+        micro_usd_per_1000: None,
+        missed: 0,
         note: if counts { String::new() } else { format!("{}, not counted", day.state.name()) },
     }
 }
@@ -230,6 +254,18 @@ fn begin_of(burst: &str) -> Option<String> {
     let (year, month, day) = (part(0..4)?, part(4..6)?, part(6..8)?);
     let (hour, minute) = (part(9..11)?, part(11..13)?);
     (burst.get(8..9)? == "T").then(|| format!("{year}-{month}-{day} {hour}:{minute}Z"))
+}
+
+/// Passes of each day in the order of the days, `2 4 2`: the trend. A burst that does not count is `-`. Empty for a single
+/// day, and for more than a week, where the figures of each day are for programs.
+fn by_day(window: &WindowSummary) -> String {
+    let days: BTreeSet<_> = window.days.iter().map(|day| &day.date).collect();
+    if !(2..=7).contains(&days.len()) {
+        return String::new();
+    }
+    let of_day =
+        |day: &DayCount| if day.state == BurstState::Complete { day.passed.to_string() } else { "-".to_owned() };
+    window.days.iter().map(of_day).collect::<Vec<_>>().join(" ")
 }
 
 /// Bursts that are on record and count neither way: `2026-11-24 void, not counted`.
@@ -248,6 +284,9 @@ pub fn table(views: &[LaneView<'_>], thresholds: &Thresholds) -> Table {
     let head = if all.iter().all(|(_, r)| r.window.is_none()) { "begin" } else { "window" };
     let counts: Vec<u32> = all.iter().map(|(_, r)| r.n).collect();
     let lane = if views.len() > 1 { Column::words("lane", "lane") } else { Column::data("lane") };
+    // The trend stands where the median would: a terminal has no room for both, and programs get both.
+    let trend = all.iter().any(|(_, r)| !r.by_day.is_empty());
+    let p50 = if trend { Column::data("p50_ms") } else { Column::figures("p50_ms", "p50") };
     let mut table = Table::new(vec![
         lane,
         Column::data("kind"),
@@ -266,10 +305,11 @@ pub fn table(views: &[LaneView<'_>], thresholds: &Thresholds) -> Table {
         Column::data("passed"),
         Column::data("n"),
         Column::figures("pass_rate", ""),
+        Column::shown("by day", Align::Left),
         Column::shown("95 % interval", Align::Right),
         Column::data("pass_low"),
         Column::data("pass_high"),
-        Column::figures("p50_ms", "p50"),
+        p50,
         Column::figures("p90_ms", p90_head(&counts)),
         Column::data("p90_exceeds_ms"),
         Column::figures("ttft_p50_ms", "TTFT p50"),
@@ -277,6 +317,13 @@ pub fn table(views: &[LaneView<'_>], thresholds: &Thresholds) -> Table {
         Column::figures("retry_rate", "retries"),
         Column::data("attempts_with_retry"),
         Column::data("retries"),
+        Column::shown("tasks/h", Align::Right),
+        Column::data("tasks_per_hour"),
+        Column::data("tasks_per_hour_low"),
+        Column::data("tasks_per_hour_high"),
+        Column::shown("$/1,000", Align::Right),
+        Column::data("usd_per_1000_requests"),
+        Column::data("missed"),
         Column::words("misses", ""),
     ]);
     for (view, row) in &all {
@@ -316,6 +363,7 @@ fn cells(view: &LaneView<'_>, r: &Row<'_>, thresholds: &Thresholds) -> Vec<Cell>
             Some(rate) => Cell::new(rate.text(&bars), rate.share()).tone(tone),
             None => Cell::absent(),
         },
+        Cell::text(&r.by_day),
         Cell::text(interval(r.interval, &bars)),
         Cell::value(r.interval.map(|i| i.0)),
         Cell::value(r.interval.map(|i| i.1)),
@@ -334,6 +382,19 @@ fn cells(view: &LaneView<'_>, r: &Row<'_>, thresholds: &Thresholds) -> Vec<Cell>
         },
         counted(r.retried),
         r.retries.map_or(Cell::value(Value::Null), counted),
+        match (r.throughput, s.tasks_per_hour_floor) {
+            (Some(seen), Some(floor)) => {
+                let tone = if seen.all.reaches(floor) { Tone::Good } else { Tone::Bad };
+                Cell::text(hourly(seen.all, floor)).tone(tone)
+            }
+            _ => Cell::text(""),
+        },
+        Cell::value(r.throughput.map(|t| t.all.per_hour())),
+        Cell::value(r.throughput.map(|t| t.interval.low)),
+        Cell::value(r.throughput.map(|t| t.interval.high)),
+        Cell::text(r.micro_usd_per_1000.map(money).unwrap_or_default()),
+        Cell::value(r.micro_usd_per_1000.map(|micro| micro as f64 / 1e6)),
+        Cell::value(r.missed),
         Cell::text(words),
     ]
 }
@@ -383,6 +444,7 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
     let (peak, worst) = (view.peak_index(), view.worst_index());
     let windows = s.windows.iter().enumerate().map(|(index, w)| {
         let tally = w.retry_tally();
+        let extra = w.window.as_deref().and_then(|window| view.extra_of(window));
         let days = w.days.iter().map(|d| {
             Ok(json!({
                 "date": d.date,
@@ -416,11 +478,21 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
             "retry_rate": tally.rate().map(|r| r.share()),
             "mean_retries": tally.mean_per_attempt(),
             "misses": serde_json::to_value(&w.misses)?,
+            "tasks_per_hour": w.throughput.map(|t| t.all.per_hour()),
+            "tasks_per_hour_low": w.throughput.map(|t| t.interval.low),
+            "tasks_per_hour_high": w.throughput.map(|t| t.interval.high),
+            "usd_per_1000_requests": extra.and_then(|e| e.micro_usd_per_1000).map(|micro| micro as f64 / 1e6),
+            "control_first_byte_ms": extra.and_then(|e| e.control_first_byte_us).map(ms),
+            "control_asked": extra.map(|e| e.control_asked),
+            "control_failed": extra.map(|e| e.control_failed),
+            "missed": extra.map(|e| e.missed.iter().map(missed_json).collect::<Vec<_>>()).unwrap_or_default(),
             "days": days.collect::<Result<Vec<_>, serde_json::Error>>()?,
         }))
     });
     Ok(json!({
         "lane": s.lane,
+        "site": s.site,
+        "campaign": s.campaign,
         "kind": s.kind.name(),
         "task": s.task,
         "model": s.model,
@@ -434,7 +506,23 @@ fn lane_json(view: &LaneView<'_>, thresholds: &Thresholds) -> Result<Value, serd
         "windows": windows.collect::<Result<Vec<_>, serde_json::Error>>()?,
         "finding": finding(view, thresholds),
         "constraint": constraint(view, thresholds),
+        "hours": view.hours.map(hours_json),
     }))
+}
+
+fn missed_json(missed: &Missed) -> Value {
+    json!({"date": missed.date, "state": missed.state, "reason": missed.reason})
+}
+
+/// Whether the hours differ beyond chance, with the figures that say so.
+fn hours_json(hours: &Hours) -> Value {
+    json!({
+        "verdict": hours.verdict.name(),
+        "omnibus_p": hours.omnibus_p,
+        "design_effect": hours.design_effect,
+        "clustered_p": hours.clustered_p,
+        "adjusted_p": hours.adjusted_p,
+    })
 }
 
 #[cfg(test)]

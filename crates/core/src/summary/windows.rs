@@ -7,7 +7,11 @@ use super::reduce::reduce;
 use super::{MissCount, Quantile, summarise};
 use crate::burst::{AttemptFigures, BurstHeader, BurstState, PromptMode};
 use crate::lane::Kind;
-use crate::stats::{Confidence, Interval, PassRate, Portion, RetryTally, clustered_wilson, wilson};
+use crate::rules::{Hours, Thresholds, WindowBursts, judge_hours};
+use crate::stats::{
+    Confidence, Interval, PassRate, PooledThroughput, Portion, RetryTally, StatsError, Throughput, clustered_wilson,
+    pooled_throughput, wilson,
+};
 
 /// One burst with what a summary needs of its attempts.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +51,9 @@ pub struct DayCount {
     pub first_answer_p50: Option<Quantile>,
     /// Misses by class, most frequent first, then by name.
     pub misses: Vec<MissCount>,
+    /// Right answers over the time that they took, for a batch class; `None` for the others and where the burst does not
+    /// count.
+    pub throughput: Option<Throughput>,
 }
 
 /// One lane and task class in one window, over all days.
@@ -81,6 +88,8 @@ pub struct WindowSummary {
     pub retries: u32,
     /// Misses by class, most frequent first, then by name.
     pub misses: Vec<MissCount>,
+    /// Throughput of the complete bursts together, for a batch class.
+    pub throughput: Option<PooledThroughput>,
     /// All bursts, also those that do not count, by date and id.
     pub days: Vec<DayCount>,
 }
@@ -102,6 +111,10 @@ impl WindowSummary {
 pub struct LaneSummary {
     /// Name of the lane.
     pub lane: String,
+    /// Name of the site, where the configuration has several.
+    pub site: Option<String>,
+    /// Id of the campaign; `None` for bursts of none.
+    pub campaign: Option<String>,
     /// Its rung.
     pub kind: Kind,
     /// Model asked for.
@@ -124,7 +137,39 @@ pub struct LaneSummary {
     pub worst: Option<usize>,
 }
 
+impl WindowSummary {
+    /// A window of the plan in which nothing was measured.
+    fn nothing(window: &str) -> Self {
+        window_summary(Some(window), Vec::new())
+    }
+}
+
 impl LaneSummary {
+    /// Adds the windows of the plan in which nothing was measured, so that they are missing in sight.
+    pub fn add_windows<'a>(&mut self, planned: impl Iterator<Item = &'a str>) {
+        for window in planned {
+            if self.windows.iter().all(|w| w.window.as_deref() != Some(window)) {
+                self.windows.push(WindowSummary::nothing(window));
+            }
+        }
+        self.windows.sort_by(|a, b| window_order(a.window.as_deref()).cmp(&window_order(b.window.as_deref())));
+        self.worst = worst_of(self.windows.iter().map(WindowSummary::pass_rate));
+    }
+
+    /// The complete bursts of each window, for [`judge_hours`]; bursts by hand belong to no hour. Of a batch class each burst
+    /// is one trial: it reaches the floor or not.
+    fn window_bursts(&self) -> Vec<WindowBursts> {
+        let rate = |day: &DayCount| match (self.tasks_per_hour_floor, day.throughput) {
+            _ if day.state != BurstState::Complete => None,
+            (Some(floor), Some(throughput)) => PassRate::new(u32::from(throughput.reaches(floor)), 1),
+            (Some(_), None) => None,
+            (None, _) => PassRate::new(day.passed, day.n),
+        };
+        let of_window = |w: &WindowSummary| {
+            Some(WindowBursts { window: w.window.clone()?, bursts: w.days.iter().filter_map(rate).collect() })
+        };
+        self.windows.iter().filter_map(of_window).collect()
+    }
     /// The worst window.
     pub fn worst_window(&self) -> Option<&WindowSummary> {
         self.windows.get(self.worst?)
@@ -149,13 +194,24 @@ impl LaneSummary {
     }
 }
 
-/// What must be equal for bursts to stand in one row: other prompts, floors or models do not mix.
-type LaneKey<'a> = (&'a str, &'a str, &'a str, &'a str, u64, bool, Kind, bool);
+/// What must be equal for bursts to stand in one row: other sites, campaigns, prompts, floors or models do not mix.
+type LaneKey<'a> = (Option<&'a str>, Option<&'a str>, &'a str, &'a str, &'a str, &'a str, u64, bool, Kind, bool);
 
 fn lane_key(header: &BurstHeader) -> LaneKey<'_> {
     let identical = header.prompt_mode == PromptMode::Identical;
     let h = header;
-    (&h.lane, &h.task, &h.model, &h.prompt_hash, h.floor_us, identical, h.kind, h.simulated)
+    (
+        h.site.as_deref(),
+        h.campaign.as_deref(),
+        &h.lane,
+        &h.task,
+        &h.model,
+        &h.prompt_hash,
+        h.floor_us,
+        identical,
+        h.kind,
+        h.simulated,
+    )
 }
 
 /// Bursts of one lane by window, in the order of the day.
@@ -190,6 +246,8 @@ fn lane_summary(groups: ByWindow<'_>) -> Option<LaneSummary> {
     let worst = worst_of(windows.iter().map(WindowSummary::pass_rate));
     Some(LaneSummary {
         lane: header.lane,
+        site: header.site,
+        campaign: header.campaign,
         kind: header.kind,
         model: header.model,
         task: header.task,
@@ -201,6 +259,14 @@ fn lane_summary(groups: ByWindow<'_>) -> Option<LaneSummary> {
         windows,
         worst,
     })
+}
+
+/// Do the hours of each lane differ beyond chance? All lanes are looked at together: see [`judge_hours`].
+///
+/// # Errors
+/// As there.
+pub fn lane_hours(lanes: &[LaneSummary], thresholds: &Thresholds) -> Result<Vec<Hours>, StatsError> {
+    judge_hours(&lanes.iter().map(LaneSummary::window_bursts).collect::<Vec<_>>(), thresholds)
 }
 
 /// Index of the lowest rate, the first on a tie. Windows without any rate are passed over.
@@ -240,6 +306,7 @@ fn window_summary(name: Option<&str>, mut group: Vec<&BurstData<'_>>) -> WindowS
             p90: one.p90,
             ttft_p50: one.ttft_p50,
             first_answer_p50: one.first_answer_p50,
+            throughput: one.pass_rate().and(one.throughput()).filter(|_| one.header.tasks_per_hour_floor.is_some()),
             misses: one.misses,
         });
     }
@@ -247,7 +314,9 @@ fn window_summary(name: Option<&str>, mut group: Vec<&BurstData<'_>>) -> WindowS
     let at_least = counting.iter().map(|b| b.header.floor_us.max(b.header.total_timeout_us)).min().unwrap_or(0);
     let all = reduce(counting.iter().flat_map(|b| b.figures), at_least);
     let clustered = clustered_wilson(&counted(&days), Confidence::P95);
+    let throughputs: Vec<Throughput> = days.iter().filter_map(|d| d.throughput).collect();
     WindowSummary {
+        throughput: pooled_throughput(&throughputs, Confidence::P95),
         window: name.map(str::to_owned),
         bursts: u32::try_from(counting.len()).unwrap_or(u32::MAX),
         passed: all.passed,

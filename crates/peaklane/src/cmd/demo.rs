@@ -13,7 +13,7 @@ use peaklane_core::config::{LaneOrder, Task};
 use peaklane_core::lane::Api;
 use peaklane_core::rules::{Arguments, Candidate, Declared, Evidence, Thresholds, WindowCount, climb, decide};
 use peaklane_core::stats::PassRate;
-use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries, summarise};
+use peaklane_core::summary::{BurstData, LaneSummary, lane_hours, lane_summaries, summarise};
 use peaklane_report::decision::{self, DecisionView};
 use peaklane_report::html::{PageView, page};
 use peaklane_report::notes::Note;
@@ -106,7 +106,9 @@ pub fn run(args: &DemoArgs, globals: &Globals) -> Result<Exit, Failure> {
     let ladder = climb(&candidates, Declared::default());
     let choice =
         DecisionView { task: "inline-assist", candidates: &candidates, ladder: &ladder, thresholds: &thresholds };
-    let views: Vec<LaneView<'_>> = summaries.iter().map(|summary| LaneView { summary, peak: Some(PEAK) }).collect();
+    let hours = lane_hours(&summaries, &thresholds).map_err(|e| Failure::of(Exit::Unmeasured, &e, None))?;
+    let view = |(summary, hours)| LaneView { hours: Some(hours), ..LaneView::new(summary, Some(PEAK)) };
+    let views: Vec<LaneView<'_>> = summaries.iter().zip(&hours).map(view).collect();
 
     let written = if args.no_page { None } else { Some(write_page(&args.page, &views, &choice, args.seed)?) };
     match globals.format {

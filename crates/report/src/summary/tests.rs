@@ -6,7 +6,7 @@ use peaklane_core::lane::Kind;
 use peaklane_core::summary::{BurstData, LaneSummary, lane_summaries};
 
 fn text(summaries: &[(&LaneSummary, Option<&str>)], width: usize) -> String {
-    let views: Vec<LaneView<'_>> = summaries.iter().map(|(summary, peak)| LaneView { summary, peak: *peak }).collect();
+    let views: Vec<LaneView<'_>> = summaries.iter().map(|(summary, peak)| LaneView::new(summary, *peak)).collect();
     render(&views, &Thresholds::default(), width, Palette::PLAIN)
 }
 
@@ -14,19 +14,19 @@ fn text(summaries: &[(&LaneSummary, Option<&str>)], width: usize) -> String {
 fn windows_stand_one_below_the_other_and_are_never_pooled() {
     insta::assert_snapshot!(text(&[(&collapsing(), Some("16:00")), (&flat(), Some("16:00"))], 100), @r"
     lane-a · free-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
-    window    pass         95 % interval    p50     p90  TTFT p50  retries
-    09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %  1 too slow
-    12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %  1 rate limited, 1 too slow
-    16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %  7 rate limited, 5 too slow
-    21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
+    window    pass         by day  95 % interval     p90  TTFT p50  retries
+    09:00    23/24   96 %  7 8 8         79-99 %   9.0 s    500 ms      0 %  1 too slow
+    12:30    22/24   92 %  7 8 7         74-98 %   9.0 s    500 ms      4 %  1 rate limited, 1 too slow
+    16:00 ^  12/24   50 %  4 4 4         31-69 %  > 60 s    500 ms     29 %  7 rate limited, 5 too slow
+    21:00    24/24  100 %  8 8 8        86-100 %   9.0 s    500 ms      0 %
     ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
 
     lane-c · paid-hosted · inline-assist, floor 25 s            3 days x 8 attempts a window, peak 16:00
-    window    pass         95 % interval    p50    p90  TTFT p50  retries
-    09:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-    12:30    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-    16:00 ^  24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
-    21:00    24/24  100 %       86-100 %  5.0 s  9.0 s    500 ms      0 %
+    window    pass         by day  95 % interval    p90  TTFT p50  retries
+    09:00    24/24  100 %  8 8 8        86-100 %  9.0 s    500 ms      0 %
+    12:30    24/24  100 %  8 8 8        86-100 %  9.0 s    500 ms      0 %
+    16:00 ^  24/24  100 %  8 8 8        86-100 %  9.0 s    500 ms      0 %
+    21:00    24/24  100 %  8 8 8        86-100 %  9.0 s    500 ms      0 %
     ^ peak.
 
     intervals    wider than for independent attempts where bursts of one window differ: attempts of one
@@ -41,14 +41,14 @@ fn at_80_columns_no_line_is_wider() {
     insta::assert_snapshot!(text, @r"
     lane-a · free-hosted · inline-assist, floor 25 s
     3 days x 8 attempts a window, peak 16:00
-    window    pass         95 % interval    p50     p90  TTFT p50  retries
-    09:00    23/24   96 %        79-99 %  5.0 s   9.0 s    500 ms      0 %
+    window    pass         by day  95 % interval     p90  TTFT p50  retries
+    09:00    23/24   96 %  7 8 8         79-99 %   9.0 s    500 ms      0 %
         1 too slow
-    12:30    22/24   92 %        74-98 %  5.0 s   9.0 s    500 ms      4 %
+    12:30    22/24   92 %  7 8 7         74-98 %   9.0 s    500 ms      4 %
         1 rate limited, 1 too slow
-    16:00 ^  12/24   50 %        31-69 %  5.0 s  > 60 s    500 ms     29 %
+    16:00 ^  12/24   50 %  4 4 4         31-69 %  > 60 s    500 ms     29 %
         7 rate limited, 5 too slow
-    21:00    24/24  100 %       86-100 %  5.0 s   9.0 s    500 ms      0 %
+    21:00    24/24  100 %  8 8 8        86-100 %   9.0 s    500 ms      0 %
     ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 %
     lane.
 
@@ -107,14 +107,15 @@ fn a_void_burst_is_named_and_not_counted() {
     ];
     let summaries = lane_summaries(&data);
     let shown = text(&[(&summaries[0], None)], 120);
-    assert!(shown.contains("7/8") && shown.contains("1 rate limited; 2026-11-24 void, not counted"), "{shown}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("7/8") && words.contains("1 rate limited; 2026-11-24 void, not counted"), "{shown}");
     assert!(shown.contains("1 day x 8 attempts a window"), "{shown}");
 }
 
 #[test]
 fn json_and_csv_have_each_window_and_no_rate_of_the_lane() {
     let summary = collapsing();
-    let views = [LaneView { summary: &summary, peak: Some("16:00") }];
+    let views = [LaneView::new(&summary, Some("16:00"))];
     let object = json(&views, &Thresholds::default()).unwrap();
     let lane = &object["lanes"][0];
     assert!(lane.get("pass_rate").is_none() && lane.get("passed").is_none());
@@ -133,18 +134,18 @@ fn json_and_csv_have_each_window_and_no_rate_of_the_lane() {
 #[test]
 fn markdown_shows_every_lane_under_its_heading() {
     let summary = collapsing();
-    let views = [LaneView { summary: &summary, peak: Some("16:00") }];
+    let views = [LaneView::new(&summary, Some("16:00"))];
     insta::assert_snapshot!(markdown(&views, &Thresholds::default()), @r"
     ### lane-a · free-hosted · inline-assist, floor 25 s
 
     3 days x 8 attempts a window, peak 16:00
 
-    | window | pass |  | 95 % interval | p50 | p90 | TTFT p50 | retries |  |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-    | 09:00 | 23/24 | 96 % | 79-99 % | 5.0 s | 9.0 s | 500 ms | 0 % | 1 too slow |
-    | 12:30 | 22/24 | 92 % | 74-98 % | 5.0 s | 9.0 s | 500 ms | 4 % | 1 rate limited, 1 too slow |
-    | 16:00 ^ | 12/24 | 50 % | 31-69 % | 5.0 s | > 60 s | 500 ms | 29 % | 7 rate limited, 5 too slow |
-    | 21:00 | 24/24 | 100 % | 86-100 % | 5.0 s | 9.0 s | 500 ms | 0 % |  |
+    | window | pass |  | by day | 95 % interval | p90 | TTFT p50 | retries |  |
+    | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- |
+    | 09:00 | 23/24 | 96 % | 7 8 8 | 79-99 % | 9.0 s | 500 ms | 0 % | 1 too slow |
+    | 12:30 | 22/24 | 92 % | 7 8 7 | 74-98 % | 9.0 s | 500 ms | 4 % | 1 rate limited, 1 too slow |
+    | 16:00 ^ | 12/24 | 50 % | 4 4 4 | 31-69 % | > 60 s | 500 ms | 29 % | 7 rate limited, 5 too slow |
+    | 21:00 | 24/24 | 100 % | 8 8 8 | 86-100 % | 9.0 s | 500 ms | 0 % |  |
 
     ^ peak. Hard scheduling constraint: usable at 09:00, 12:30, 21:00; not an 84 % lane.
 

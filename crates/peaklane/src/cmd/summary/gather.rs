@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use peaklane_core::burst::{AttemptFigures, BurstHeader, BurstState};
+use peaklane_core::burst::{AttemptFigures, BurstHeader, BurstState, ControlFigures};
 use peaklane_core::summary::BurstData;
 use peaklane_store::{BurstFilter, StoreReader, csv};
 use serde::Serialize;
@@ -37,6 +37,23 @@ pub(super) struct Burst {
     header: BurstHeader,
     state: BurstState,
     figures: Vec<AttemptFigures>,
+    /// What the control endpoint took beside it; only a store keeps that.
+    control: Option<ControlFigures>,
+}
+
+impl Burst {
+    pub(super) fn header(&self) -> &BurstHeader {
+        &self.header
+    }
+
+    pub(super) fn control(&self) -> Option<&ControlFigures> {
+        self.control.as_ref()
+    }
+
+    /// The attempts of a burst that counts; none of another.
+    pub(super) fn counted(&self) -> &[AttemptFigures] {
+        if self.state == BurstState::Complete { &self.figures } else { &[] }
+    }
 }
 
 /// Something in a file that did not stop the reading.
@@ -55,7 +72,7 @@ impl Gathered {
     pub(super) fn data(&self) -> Vec<BurstData<'_>> {
         self.bursts
             .iter()
-            .map(|Burst { header, state, figures }| BurstData { header, state: *state, figures })
+            .map(|Burst { header, state, figures, .. }| BurstData { header, state: *state, figures })
             .collect()
     }
 
@@ -93,7 +110,9 @@ pub(super) fn from_store(path: &Path, wish: &Wish) -> Result<Gathered, Failure> 
         gathered.saw(&stored.header);
         if wish.fits(&stored.header) {
             let figures = reader.figures(&stored.header.id)?;
-            gathered.bursts.push(Burst { state: stored.state(), header: stored.header, figures });
+            let state = stored.state();
+            let control = stored.end.and_then(|end| end.control);
+            gathered.bursts.push(Burst { state, header: stored.header, figures, control });
         }
     }
     Ok(gathered)
@@ -123,7 +142,7 @@ pub(super) fn from_files(files: &[PathBuf], wish: &Wish) -> Result<Gathered, Fai
             if !wish.fits(&burst.header) {
                 continue;
             }
-            let burst = Burst { header: burst.header, state: burst.state, figures: burst.figures };
+            let burst = Burst { header: burst.header, state: burst.state, figures: burst.figures, control: None };
             match places.get(&burst.header.id) {
                 None => {
                     places.insert(burst.header.id.clone(), (gathered.bursts.len(), file.clone()));

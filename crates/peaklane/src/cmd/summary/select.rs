@@ -5,6 +5,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use peaklane_core::burst::BurstHeader;
 use peaklane_core::config::{Day, Micros};
+use peaklane_store::EventRow;
 
 use super::SummaryArgs;
 use super::gather::Gathered;
@@ -82,6 +83,23 @@ impl Wish {
                 own.or_else(|| utc_day(header.started_unix_us)).is_some_and(|own| own >= *day)
             }
         }
+    }
+
+    /// True for an event of a lane and task class that were asked for, since then; one that concerns no lane concerns all.
+    pub(super) fn concerns(&self, event: &EventRow) -> bool {
+        let among = |wanted: &[String], name: &Option<String>| {
+            wanted.is_empty() || name.as_ref().is_none_or(|name| wanted.contains(name))
+        };
+        let since = match &self.since {
+            None => true,
+            Some(Since::Instant(instant)) => event.unix_us >= *instant,
+            Some(Since::Ago(span)) => {
+                let span = i64::try_from(span.as_us()).unwrap_or(i64::MAX);
+                event.unix_us >= self.now_unix_us.saturating_sub(span)
+            }
+            Some(Since::Day(day)) => utc_day(event.unix_us).is_some_and(|own| own >= *day),
+        };
+        since && among(&self.lanes, &event.lane) && among(&self.tasks, &event.task)
     }
 
     /// What to say when no burst is left.
