@@ -279,3 +279,33 @@ fn a_need_that_nobody_below_promises_goes_to_the_paid_lane_and_leaves_no_split()
     assert_eq!((chosen(&choice), choice.split.is_none()), (Some("c"), true));
     assert_eq!(choice.ladder.standings[0].1, [Why::NeedPromised { lane: "c".into() }]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn a_choice_does_not_depend_on_the_order_of_the_bursts_and_never_goes_past_a_rung_that_holds(
+        passed in proptest::collection::vec(0_u32..=8, 12), turn in 0_usize..12,
+    ) {
+        let mut bursts = three_days([8, 8], [8, 8]);
+        for (burst, passed) in bursts.iter_mut().zip(&passed) {
+            let missed = burst.figures.iter_mut().skip(*passed as usize);
+            missed.for_each(|f| f.verdict = Verdict::TooSlow);
+        }
+        let before = only(&Inputs { peak: Some("16:00".into()), ..inputs(&bursts, "2026-11-25") });
+        bursts.rotate_left(turn);
+        bursts.reverse();
+        let after = only(&Inputs { peak: Some("16:00".into()), ..inputs(&bursts, "2026-11-25") });
+        proptest::prop_assert_eq!(&before.candidates, &after.candidates);
+        proptest::prop_assert_eq!(&before.ladder, &after.ladder);
+        proptest::prop_assert_eq!(&before.split, &after.split);
+        proptest::prop_assert_eq!(&before.trigger, &after.trigger);
+        let first = before.ladder.standings.iter().position(|(standing, _)| *standing == Standing::Holds);
+        proptest::prop_assert_eq!(before.ladder.chosen, first);
+        // A split uses a lane only at windows at which it reaches the bar.
+        for range in before.split.iter().flat_map(|s| &s.ranges) {
+            for window in &range.windows {
+                let at = before.lanes[range.lane].windows.iter().find(|w| w.window == *window).unwrap();
+                proptest::prop_assert!(at.rate.unwrap().reaches(90));
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod bursts;
 mod cases;
+mod decide;
 mod demo;
 mod disk;
 mod fates;

@@ -24,7 +24,7 @@ fn noon_zone(now: Timestamp) -> (i64, String) {
 }
 
 /// A campaign of one day whose windows began so many minutes ago; two lanes of one model.
-fn sandbox(lane: &FakeLane, model: &str, minutes_ago: &[i64], more: &str) -> Sandbox {
+pub(crate) fn sandbox(lane: &FakeLane, model: &str, minutes_ago: &[i64], more: &str) -> Sandbox {
     let now = Timestamp::now();
     let (behind, zone) = noon_zone(now);
     let at = |ago: i64| now.saturating_sub(SignedDuration::from_mins(ago + behind * 60)).unwrap().to_string();

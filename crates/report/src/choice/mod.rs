@@ -205,6 +205,18 @@ pub fn notes(choice: &Choice) -> Vec<Note> {
         })
         .collect();
     all.extend(notes::told_once("unknown", Tone::Warn, &unknown));
+    let missing: Vec<(String, Option<String>)> = choice
+        .lanes
+        .iter()
+        .map(|lane| {
+            let days: Vec<String> =
+                lane.missing.iter().map(|(date, why)| format!("{date} ({})", one_line(why))).collect();
+            let window = lane.deciding_window().map_or("the deciding window", |w| w.window.as_str());
+            let text = format!("no burst that counts at {window} on {}", crate::words::list(&days));
+            (one_line(&lane.lane), (!days.is_empty()).then_some(text))
+        })
+        .collect();
+    all.extend(notes::told_once("missing", Tone::Dim, &missing));
     for lane in choice.lanes.iter().filter(|l| l.other_series > 0) {
         let text = format!(
             "{}: {} series of another model, prompt or floor left out; the newest counts",

@@ -99,6 +99,9 @@ pub(super) fn from_store(
             }
         }
         let gaps = gaps(&ledger, &row.id, until)?;
+        if let Some((_, why)) = row.stopped.as_ref().filter(|(at, _)| *at < until) {
+            gathered.warnings.push(format!("campaign {} was stopped ({why}): nothing more is measured in it", row.id));
+        }
         let zone = Some(locked.time_zone.clone());
         gathered.places.push(Place { site, zone, campaign: Some((row.id, locked)), bursts, gaps });
     }
