@@ -19,8 +19,20 @@ use serde_json::{Value, json};
 use crate::support::{End, burst, project_file};
 
 /// The schemas that are published.
-const SCHEMAS: [&str; 9] =
-    ["burst", "check", "countertest", "data-purge", "decide", "history", "summary", "try", "try-all"];
+const SCHEMAS: [&str; 12] = [
+    "burst",
+    "check",
+    "countertest",
+    "data-purge",
+    "decide",
+    "history",
+    "summary",
+    "summary-status",
+    "try",
+    "try-all",
+    "watch",
+    "watch-plan",
+];
 
 fn schema_of(name: &str) -> Value {
     let path = project_file(&format!("schema/output/{name}.schema.json"));

@@ -1,9 +1,13 @@
 //! `watch`: its plan and its units, out of the configuration alone.
 
+use peaklane_core::budget::Exceeded;
+use peaklane_core::burst::BurstState;
+use peaklane_core::watch::{CampaignName, NextBurst, Note, Place, Shortly};
 use peaklane_testkit::binary::Sandbox;
 use peaklane_testkit::data::cases;
 use serde_json::{Value, json};
 
+use crate::schema::assert_valid;
 use crate::support::{KEY, configuration, refused, sandbox};
 
 /// The plan of a configuration, read from the binary.
@@ -69,6 +73,7 @@ fn a_dry_run_needs_no_key_and_touches_no_store() {
             "task": "t"}]})
     );
     assert!(!sandbox.path().join("peaklane.db").exists());
+    assert_valid("watch-plan", &got);
     let csv = sandbox.run(["watch", "--dry-run", "--format", "csv"]).expect_code(0).stdout;
     assert_eq!(csv, "date,window,utc,flag,lane,task\n2026-12-01,16:00,2026-12-01T15:00:00Z,,lane-a,t\n");
 }
@@ -79,6 +84,7 @@ fn sites_are_planned_in_their_own_zones_and_named() {
                  [[site]]\nname = \"berlin\"\ntime_zone = \"Europe/Berlin\"\n\
                  [[site]]\nname = \"seoul\"\ntime_zone = \"Asia/Seoul\"\nwindows = [\"10:00\"]\n";
     let got = plan(&sandbox(), &with_task(sites, ""));
+    assert_valid("watch-plan", &got);
     let shown: Vec<(&str, &str)> = got["bursts"]
         .as_array()
         .expect("a list")
@@ -89,7 +95,7 @@ fn sites_are_planned_in_their_own_zones_and_named() {
 }
 
 #[test]
-fn a_system_without_zones_has_those_of_the_program_and_verbose_says_so() {
+fn a_zone_folder_that_is_not_there_is_no_obstacle_and_verbose_says_which_zones_count() {
     let sandbox = sandbox().env("TZDIR", "/nowhere");
     sandbox.file("peaklane.toml", &with_task(CAMPAIGN, ""));
     let ran = sandbox.run(["watch", "--dry-run", "-v"]).expect_code(0);
@@ -125,4 +131,79 @@ fn a_configuration_without_a_campaign_and_one_with_a_bad_holiday_are_refused() {
     let ran = sandbox.run(["watch"]).expect_code(2);
     assert!(ran.stderr.contains("2026-02-30"), "{}", ran.stderr);
     assert!(!sandbox.path().join("peaklane.db").exists());
+}
+
+/// One of each thing that a watcher tells.
+fn notes() -> Vec<Note> {
+    let name = || CampaignName { campaign: "c".into(), site: None };
+    let place = || Place {
+        campaign: "c".into(),
+        site: Some("berlin".into()),
+        date: "2026-12-01".into(),
+        window: "16:00".into(),
+        nth: 0,
+        lane: "lane-a".into(),
+        task: "t".into(),
+    };
+    let (first_date, last_date) = ("2026-12-01".to_owned(), "2026-12-03".to_owned());
+    let (before, after) = (vec!["m-1".to_owned()], vec!["m-2".to_owned()]);
+    let shortly = Shortly {
+        burst: "b".into(),
+        state: BurstState::Complete,
+        passed: 7,
+        n: 8,
+        retried: 0,
+        p90_us: None,
+        p90_exceeds: false,
+        miss: Some("too_slow".into()),
+        finding: None,
+    };
+    let next = NextBurst { site: None, lane: "a".into(), local: "2026-12-01 16:00".into(), due_unix_us: 1, in_s: 2 };
+    vec![
+        Note::CampaignBegun { name: name(), first_date: first_date.clone(), last_date: last_date.clone(), bursts: 2 },
+        Note::CampaignContinued { name: name(), first_date, last_date, bursts: 2, over: 1 },
+        Note::CampaignReplaced { name: name(), former: "d".into(), changed: vec!["tasks".into()] },
+        Note::LaneGone { name: name(), lane: "a".into() },
+        Note::LaneJoined { name: name(), lane: "a".into() },
+        Note::BeforeStart { name: name(), bursts: 1 },
+        Note::BurstBegun { place: place(), burst: "b".into(), late_s: 0 },
+        Note::BurstEnded { place: place(), shortly },
+        Note::BurstInterrupted { place: place(), reason: "asleep".into() },
+        Note::WindowMissed { place: place(), reason: "busy".into() },
+        Note::AnotherWatcher { place: place() },
+        Note::ModelChanged { place: place(), before: before.clone(), after: after.clone() },
+        Note::FingerprintChanged { place: place(), before, after },
+        Note::ClockStepped { by_s: -1 },
+        Note::Slept { for_s: 1 },
+        Note::StoreAway { error: "e".into() },
+        Note::StoreBack,
+        Note::BudgetStop { exceeded: Exceeded { what: "requests", cap: 1, used: 1, next: 1 } },
+        Note::AfterCampaign { name: name(), windows: vec!["16:00".into()] },
+        Note::Next { next: vec![next] },
+        Note::Finished { name: name() },
+        Note::CampaignStopped { name: name(), why: "budget".into() },
+        Note::Interrupted,
+    ]
+}
+
+#[test]
+fn everything_that_a_watcher_tells_is_as_its_schema_says() {
+    for note in notes() {
+        assert_valid("watch", &serde_json::to_value(&note).expect("JSON"));
+    }
+}
+
+#[test]
+fn what_a_run_under_a_timer_tells_and_how_the_campaign_then_stands_are_as_their_schemas_say() {
+    let sandbox = sandbox();
+    sandbox.file("peaklane.toml", &with_task(&CAMPAIGN.replace("2026-12-01", "2099-12-01"), ""));
+    let ran = sandbox.run(["watch", "--due", "--format", "json"]).expect_code(0);
+    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(told, ["campaign_begun", "forecast", "next"]);
+    events.iter().for_each(|event| assert_valid("watch", event));
+    let status = sandbox.run(["summary", "status", "--format", "json"]).expect_code(0).json();
+    assert_valid("summary-status", &status);
+    let one = &status["campaigns"][0];
+    assert_eq!((&one["state"], &one["lanes"][0]["next"]["local"]), (&json!("alive"), &json!("2099-12-01 16:00")));
 }

@@ -89,7 +89,9 @@ fn told(note: &Note) -> (Tone, String) {
         N::AfterCampaign { name, windows } => {
             (Tone::Strong, format!("{} is complete; bursts at {} go on", named(name), windows.join(", ")))
         }
-        N::Finished { name } => (Tone::Strong, format!("{} is over", named(name))),
+        N::Finished { name } => {
+            (Tone::Strong, format!("{} is over; `peaklane watch --fresh` begins another one", named(name)))
+        }
         N::CampaignStopped { name, why } => (Tone::Warn, format!("{} was stopped: {why}", named(name))),
         N::Interrupted => {
             (Tone::Plain, "stopped; the campaign goes on when `peaklane watch` is started again".to_owned())
