@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use peaklane_core::config::{DEFAULT_PROMPT, Micros};
 use peaklane_core::lane::{Api, Kind};
+use peaklane_run::plan_hash::plan_hash;
 use tempfile::TempDir;
 
 use super::*;
@@ -151,6 +152,22 @@ fn files_that_the_configuration_names_lie_beside_it() {
     assert_eq!(config.lanes[0].ca_file.as_deref(), dir.path().join("ca.pem").to_str());
     assert_eq!(key_of(&config.lanes[0], &env(&[])).unwrap().unwrap().expose(), "sk-1");
     assert!(config.check().is_ok());
+}
+
+#[test]
+fn a_prompt_in_a_file_makes_the_same_series_as_the_same_prompt_in_the_configuration() {
+    let task = |keys: &str| format!("{LANE}[[task]]\nname = \"t\"\n{keys}\n");
+    let files = [("a.txt", "Say it."), ("b.txt", "Say it."), ("c.txt", "Say it!")];
+    let hash = |keys: &str| {
+        let dir = folder(&files);
+        fs::write(dir.path().join(FILE_NAME), task(keys)).unwrap();
+        plan_hash(&load_in(dir.path(), None, &env(&[])).unwrap().config.tasks[0], true)
+    };
+    let inline = hash("prompt = \"Say it.\"");
+    // neither the name nor the folder of the file counts, only what is in it
+    assert_eq!(hash("prompt_file = \"a.txt\""), inline);
+    assert_eq!(hash("prompt_file = \"b.txt\""), inline);
+    assert_ne!(hash("prompt_file = \"c.txt\""), inline);
 }
 
 #[test]

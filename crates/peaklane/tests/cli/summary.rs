@@ -70,6 +70,22 @@ fn the_peak_is_the_one_that_was_declared() {
 }
 
 #[test]
+fn the_hours_that_are_usable_are_those_that_reach_the_configured_pass_rate() {
+    let sandbox = with_csv();
+    let usable = |sandbox: &Sandbox| {
+        let out = sandbox.run(["summary", "lane-a.csv"]).expect_code(0).stdout;
+        let from = out.find("usable at ").unwrap_or_else(|| panic!("no usable hours in\n{out}"));
+        out[from..].split(';').next().unwrap_or_default().to_owned()
+    };
+    // 23 of 24 is 95.8 %, 22 of 24 is 91.7 %
+    assert_eq!(usable(&sandbox), "usable at 09:00, 12:30, 21:00");
+    sandbox.run(["init"]).expect_code(0);
+    let preset = fs::read_to_string(sandbox.path().join("peaklane.toml")).unwrap();
+    sandbox.file("peaklane.toml", &format!("{preset}\n[rules]\npass_percent = 95\n"));
+    assert_eq!(usable(&sandbox), "usable at 09:00, 21:00");
+}
+
+#[test]
 fn csv_files_are_summed_up_beside_a_configuration_that_is_broken() {
     let sandbox = with_csv();
     sandbox.file("peaklane.toml", "[[lane]\n");

@@ -10,6 +10,7 @@ use peaklane_core::summary::Ms;
 use peaklane_wire::endpoint::Endpoint;
 use serde::Serialize;
 
+use super::advice;
 use super::extent::{self, Extent};
 use crate::load::{Environment, KeyError, LoadError, Loaded, key_of, read_text, time_zone};
 
@@ -142,6 +143,8 @@ pub(super) fn look(loaded: &Loaded, strict: bool, environment: &dyn Environment)
         warnings.extend(extent::odd_dates(extent));
         warnings.extend(extent::limits_passed(config, extent));
     }
+    warnings.extend(advice::rules_at_odds(&config.rules));
+    warnings.extend(advice::long_stretches(config));
     CheckReport {
         ok: problems.is_empty(),
         source: loaded.source.to_string(),

@@ -1,5 +1,6 @@
 //! `peaklane check`: looks at the configuration and tells what would be measured, without sending anything.
 
+mod advice;
 mod extent;
 mod look;
 mod view;
