@@ -10,6 +10,7 @@ mod disk;
 mod fates;
 mod privacy;
 mod prompts;
+mod real_campaign;
 mod real_server;
 mod stopped;
 mod support;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use peaklane_core::attempt::AttemptRecord;
 use peaklane_sim::fake::FakeLane;
 use peaklane_store::{BurstFilter, StoreReader, StoredBurst};
@@ -90,4 +91,12 @@ pub(crate) fn refused(ran: &Ran, codes: &[i32]) {
     assert_eq!(stdout, "", "an error leaves standard output empty");
     assert!(stderr.starts_with("error: "), "{stderr}");
     assert!(stderr.contains("\n\nhint: "), "no next step:\n{stderr}");
+}
+
+/// A zone in which it is noon, so that no window of these tests lies at the end of a day: hours behind UTC, and its name.
+pub(crate) fn noon_zone(now: Timestamp) -> (i64, String) {
+    let hour: i64 = now.to_string()[11..13].parse().expect("an hour");
+    let behind = hour - 12;
+    // the signs of these names are those of POSIX: `Etc/GMT+5` is five hours behind
+    (behind, format!("Etc/GMT{}{}", if behind < 0 { '-' } else { '+' }, behind.abs()))
 }

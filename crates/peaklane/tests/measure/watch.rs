@@ -13,15 +13,7 @@ use peaklane_testkit::binary::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{BINARY, stored};
-
-/// A zone in which it is noon, so that no window of these tests lies at the end of a day: hours behind UTC, and its name.
-fn noon_zone(now: Timestamp) -> (i64, String) {
-    let hour: i64 = now.to_string()[11..13].parse().unwrap();
-    let behind = hour - 12;
-    // the signs of these names are those of POSIX: `Etc/GMT+5` is five hours behind
-    (behind, format!("Etc/GMT{}{}", if behind < 0 { '-' } else { '+' }, behind.abs()))
-}
+use crate::support::{BINARY, noon_zone, stored};
 
 /// A campaign of one day whose windows began so many minutes ago; two lanes of one model.
 pub(crate) fn sandbox(lane: &FakeLane, model: &str, minutes_ago: &[i64], more: &str) -> Sandbox {
