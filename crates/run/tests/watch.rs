@@ -8,5 +8,7 @@ mod campaigns;
 mod faults;
 #[path = "watch/laws.rs"]
 mod laws;
+#[path = "watch/records.rs"]
+mod records;
 #[path = "watch/world.rs"]
 mod world;

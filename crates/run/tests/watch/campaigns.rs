@@ -6,6 +6,7 @@ use peaklane_core::watch::Note;
 use peaklane_run::burst::Stop;
 use peaklane_run::watch::Ended;
 
+use crate::records::Answers;
 use crate::world::{FakeClock, FakeGun, TOML, World};
 
 /// Tuesday 08:00 in Berlin.
@@ -186,4 +187,81 @@ async fn a_burst_whose_requests_no_longer_fit_the_budget_is_not_begun_and_the_ca
     assert!(gun.ran().is_empty());
     let again = world.watch(&text, &FakeClock::at(MORNING, &[]), &gun, ("one", false)).await;
     assert_eq!((again.ended, again.events()), (Ended::Budget(None), vec!["campaign_stopped".to_owned()]));
+}
+
+/// A gun that records into the store of a world.
+fn recording(world: &World, answers: fn(&str) -> Answers) -> FakeGun {
+    FakeGun { recorded: Some((world.path(), answers)), ..FakeGun::new(SHORT) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_names_another_model_is_an_event_in_the_history() {
+    let world = World::new();
+    let gun = recording(&world, |window| Answers {
+        by: (if window == "09:00" { "m-2026-11" } else { "m-2026-12" }, "fp-1"),
+        passed: 8,
+    });
+    let watched = world.watch(TOML, &FakeClock::at(MORNING, &[]), &gun, ("one", false)).await;
+    assert_eq!(watched.events(), ["campaign_begun", "model_changed", "model_changed", "finished"]);
+    let events = world.ledger().events(0).unwrap();
+    let changed: Vec<_> = events.iter().filter(|event| event.kind == "model_changed").collect();
+    assert_eq!(changed.len(), 2, "one for each lane, and no fingerprint changed: {events:?}");
+    let detail: serde_json::Value = serde_json::from_str(&changed[0].detail).unwrap();
+    assert_eq!((&detail["before"][0], &detail["after"][0]), (&"m-2026-11".into(), &"m-2026-12".into()));
+    assert_eq!((changed[0].task.as_deref(), detail["window"].as_str()), (Some("t"), Some("16:00")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_declared_peak_the_worst_window_goes_on() {
+    let world = World::new();
+    let gun = recording(&world, |window| Answers { by: ("m", "fp"), passed: if window == "09:00" { 3 } else { 8 } });
+    let text = TOML.replace("after = 'stop'", "after = 'peak'");
+    let (pull, stop) = Stop::pair();
+    let clock = FakeClock::at(MORNING, &[]);
+    let watched = tokio::join!(world.watch_until(&text, &clock, &gun, ("one", false), stop), async {
+        tokio::time::sleep(Duration::from_secs(86_400 + 7_200)).await;
+        pull.send_replace(true);
+    });
+    let after = watched.0.notes.iter().find_map(|note| match note {
+        Note::AfterCampaign { windows, .. } => Some(windows.clone()),
+        _ => None,
+    });
+    assert_eq!(after, Some(vec!["09:00".to_owned()]));
+    assert_eq!(gun.ran().len(), 6, "{:?}", gun.ran());
+    assert!(gun.ran()[4].ends_with("2026-12-02 09:00"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_counted_as_reported_and_the_next_burst_is_taken_to_need_as_many() {
+    let world = World::new();
+    let gun = recording(&world, |_| Answers { by: ("m", "fp"), passed: 8 });
+    // 8 x 15 tokens a burst: two bursts of a lane fit, and the first of the other lane
+    let text = TOML.replace("after = 'stop'", "after = 'stop'\nbudget_tokens = 400");
+    let watched = world.watch(&text, &FakeClock::at(MORNING, &[]), &gun, ("one", false)).await;
+    assert!(
+        matches!(watched.ended, Ended::Budget(Some(e)) if (e.what, e.cap, e.used, e.next) == ("tokens", 400, 360, 120)),
+        "{:?}",
+        watched.ended
+    );
+    assert_eq!(gun.ran().len(), 3);
+    let ledger = world.ledger();
+    let spent = ledger.spent(&ledger.campaigns().unwrap()[0].id).unwrap();
+    assert_eq!(spent.len(), 3);
+    assert!(
+        spent.iter().all(|row| (row.requests, row.input_tokens, row.output_tokens, row.unreported) == (8, 80, 40, 0))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_site_has_a_campaign_of_its_own_in_its_own_zone() {
+    let (world, gun) = (World::new(), FakeGun::new(SHORT));
+    let sites = "[[site]]\nname = 'berlin'\ntime_zone = 'Europe/Berlin'\nlanes = ['a']\n\
+                 [[site]]\nname = 'seoul'\ntime_zone = 'Asia/Seoul'\nlanes = ['b']\n";
+    let text = format!("{}{sites}", TOML.replace("time_zone = 'Europe/Berlin'\n", ""));
+    // 08:00 in Berlin is 16:00 in Seoul
+    let watched = world.watch(&text, &FakeClock::at(MORNING, &[]), &gun, ("one", false)).await;
+    assert_eq!(watched.events(), ["campaign_begun", "campaign_begun", "before_start", "finished", "finished"]);
+    assert_eq!(gun.ran(), ["b 2026-12-01 16:00", "a 2026-12-01 09:00", "a 2026-12-01 16:00"]);
+    let sites: Vec<_> = world.ledger().campaigns().unwrap().into_iter().map(|row| row.site.unwrap()).collect();
+    assert_eq!(sites.len(), 2, "{sites:?}");
 }

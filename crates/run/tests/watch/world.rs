@@ -20,6 +20,8 @@ use peaklane_store::{Ledger, SlotRow, SpentRow};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+use crate::records::{Answers, record};
+
 /// What befalls the machine after so long by the clock that never steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
@@ -86,11 +88,13 @@ pub(crate) struct FakeGun {
     pub(crate) fired: Arc<Mutex<Vec<(Order, BurstState)>>>,
     /// Requests of a burst.
     pub(crate) requests: u64,
+    /// The store into which bursts are recorded, and how those at a window (`09:00`) went. Without it none are.
+    pub(crate) recorded: Option<(PathBuf, fn(&str) -> Answers)>,
 }
 
 impl FakeGun {
     pub(crate) fn new(takes: Duration) -> Self {
-        Self { takes, fired: Arc::default(), requests: 9 }
+        Self { takes, fired: Arc::default(), requests: 9, recorded: None }
     }
 
     /// `lane date window` of each burst that ran to its end.
@@ -123,6 +127,11 @@ impl Gun for FakeGun {
             () = tokio::time::sleep(self.takes) => BurstState::Complete,
             () = stop.pulled() => BurstState::Interrupted,
         };
+        if let (BurstState::Complete, Some((path, answers))) = (state, self.recorded.clone()) {
+            let order = order.clone();
+            let recorded = tokio::task::spawn_blocking(move || record(&path, &order, answers(&order.key.window)));
+            recorded.await.unwrap();
+        }
         self.fired.lock().unwrap()[at].1 = state;
         Ok(Shortly {
             burst: order.burst(),

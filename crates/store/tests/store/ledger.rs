@@ -81,6 +81,19 @@ fn a_slot_is_settled_by_its_holder_or_after_its_lease_and_only_once() {
 }
 
 #[test]
+fn a_claim_of_which_nothing_was_sent_is_taken_back_by_its_holder_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(&dir.path().join("s.db")).unwrap();
+    ledger.begin_campaign(&campaign("c")).unwrap();
+    assert_eq!(ledger.claim(&key(0), 5, 6, "one", 100).unwrap(), Claim::Ours);
+    assert!(!ledger.unclaim(&key(0), "two").unwrap());
+    assert!(ledger.unclaim(&key(0), "one").unwrap());
+    assert_eq!(ledger.claim(&key(0), 5, 7, "two", 100).unwrap(), Claim::Ours);
+    assert!(ledger.settle(&key(0), 5, &state("run"), "two", 8).unwrap());
+    assert!(!ledger.unclaim(&key(0), "two").unwrap(), "what is settled stays settled");
+}
+
+#[test]
 fn a_campaign_begins_once_and_keeps_its_first_end() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.db");
