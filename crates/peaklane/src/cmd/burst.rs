@@ -9,7 +9,7 @@ use peaklane_core::check::Check;
 use peaklane_core::config::{ClockTime, Config, LEAST_STRETCH, LaneOrder, MOST_STRETCH, Micros, Task, TaskKind};
 use peaklane_core::rules::Thresholds;
 use peaklane_report::burst::{self as render, BurstView};
-use peaklane_run::burst::{Fired, MAX_TOGETHER, Stop};
+use peaklane_run::burst::{Fired, Stop};
 use peaklane_run::fleet::{Shot, fire_all};
 use peaklane_run::recorder::{RecordError, Recorder};
 use peaklane_store::Store;
@@ -20,7 +20,7 @@ use super::booked::book;
 use super::countertest;
 use super::lanes::{AdHoc, Chosen, choose, event_loop};
 use super::progress::Progress;
-use super::shots::{Mould, Occasion, Pace};
+use super::shots::{Mould, Occasion, Pace, guard_together};
 use super::system::{raise_file_limit, stop_on_signal, survive_the_file_size_limit};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -307,15 +307,6 @@ fn pace(args: &BurstArgs, task: &Task, config: &Config) -> Pace {
         (pace.attempts, pace.stretch) = (config.burst.attempts, None);
     }
     pace
-}
-
-fn guard_together(paces: &[Pace]) -> Result<(), Failure> {
-    match paces.iter().find(|pace| pace.concurrency.is_none() && pace.attempts > MAX_TOGETHER) {
-        Some(pace) => Err(Failure::usage(format!("{} attempts cannot be released together", pace.attempts)).with_hint(
-            format!("`--concurrency N` keeps N in flight; without it up to {MAX_TOGETHER} are released at once"),
-        )),
-        None => Ok(()),
-    }
 }
 
 /// One shot for each lane: all of one run, with one seed and so with the same prompts.

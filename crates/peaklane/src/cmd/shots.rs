@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::ZonedDateTime;
 use peaklane_core::burst::BurstHeader;
 use peaklane_core::config::{Config, Lane, Micros, Task};
-use peaklane_run::burst::BurstPlan;
+use peaklane_run::burst::{BurstPlan, MAX_TOGETHER};
 use peaklane_run::clock::{compact_utc, wall_us};
 use peaklane_run::fleet::Shot;
 use peaklane_run::plan_hash::plan_hash;
@@ -83,6 +83,19 @@ impl Pace {
     pub(super) fn at_once(&self) -> u32 {
         let most = if self.stretch.is_some() { u32::MAX } else { self.attempts };
         self.concurrency.unwrap_or(self.attempts).min(most)
+    }
+}
+
+/// Refuses bursts that would release more attempts together than can be.
+///
+/// # Errors
+/// [`Failure`] with exit code 2.
+pub(super) fn guard_together(paces: &[Pace]) -> Result<(), Failure> {
+    match paces.iter().find(|pace| pace.concurrency.is_none() && pace.attempts > MAX_TOGETHER) {
+        Some(pace) => Err(Failure::usage(format!("{} attempts cannot be released together", pace.attempts)).with_hint(
+            format!("`--concurrency N` keeps N in flight; without it up to {MAX_TOGETHER} are released at once"),
+        )),
+        None => Ok(()),
     }
 }
 

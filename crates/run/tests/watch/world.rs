@@ -81,6 +81,9 @@ impl WallClock for FakeClock {
     }
 }
 
+/// How the bursts at a window (`09:00`) go.
+type OfWindow = fn(&str) -> Answers;
+
 /// A gun whose bursts take a while and always pass; it keeps what it fired.
 #[derive(Clone)]
 pub(crate) struct FakeGun {
@@ -89,7 +92,7 @@ pub(crate) struct FakeGun {
     /// Requests of a burst.
     pub(crate) requests: u64,
     /// The store into which bursts are recorded, and how those at a window (`09:00`) went. Without it none are.
-    pub(crate) recorded: Option<(PathBuf, fn(&str) -> Answers)>,
+    pub(crate) recorded: Option<(PathBuf, OfWindow)>,
 }
 
 impl FakeGun {

@@ -17,7 +17,7 @@ use super::WatchArgs;
 use super::gun::{StoreGun, zone};
 use super::plan::{day, today, zone_of};
 use crate::cmd::lanes::event_loop;
-use crate::cmd::shots::Pace;
+use crate::cmd::shots::{Pace, guard_together};
 use crate::cmd::system::{raise_file_limit, stop_on_signal, survive_the_file_size_limit};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,7 +30,9 @@ pub(super) fn run(
     sites: &[SiteCampaign],
     globals: &Globals,
 ) -> Result<Exit, Failure> {
-    let at_once = config.tasks.iter().map(|task| Pace::of(config, task).at_once()).max().unwrap_or(1);
+    let paces: Vec<Pace> = config.tasks.iter().map(|task| Pace::of(config, task)).collect();
+    guard_together(&paces)?;
+    let at_once = paces.iter().map(Pace::at_once).max().unwrap_or(1);
     raise_file_limit(at_once, config.burst.order, config.lanes.len())?;
     let plan = plan(args, config, sites)?;
     let runtime = event_loop()?;
