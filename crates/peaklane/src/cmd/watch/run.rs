@@ -16,6 +16,7 @@ use serde_json::json;
 use super::WatchArgs;
 use super::gun::{StoreGun, zone};
 use super::plan::{day, today, zone_of};
+use crate::cmd::countertest;
 use crate::cmd::lanes::event_loop;
 use crate::cmd::shots::{Pace, guard_together};
 use crate::cmd::system::{raise_file_limit, stop_on_signal, survive_the_file_size_limit};
@@ -35,6 +36,8 @@ pub(super) fn run(
     let at_once = paces.iter().map(Pace::at_once).max().unwrap_or(1);
     raise_file_limit(at_once, config.burst.order, config.lanes.len())?;
     let plan = plan(args, config, sites)?;
+    // A change that no burst shows (a region, a key) counts from here on.
+    countertest::look(config, globals.store.path(), globals);
     let runtime = event_loop()?;
     survive_the_file_size_limit(&runtime);
     let ended = runtime.block_on(async {
