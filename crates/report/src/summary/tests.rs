@@ -1,5 +1,7 @@
 //! What `summary` shows, checked by eye and by count.
 
+use serde_json::json;
+
 use super::*;
 use crate::sample::{burst, collapsing, flat, header, lane, limited, slow};
 use peaklane_core::lane::Kind;
