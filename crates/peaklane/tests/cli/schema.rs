@@ -19,12 +19,13 @@ use serde_json::{Value, json};
 use crate::support::{End, burst, project_file};
 
 /// The schemas that are published.
-const SCHEMAS: [&str; 12] = [
+const SCHEMAS: [&str; 13] = [
     "burst",
     "check",
     "countertest",
     "data-purge",
     "decide",
+    "demo",
     "history",
     "summary",
     "summary-status",
@@ -269,4 +270,11 @@ fn a_try_as_programs_get_it_is_what_its_schema_promises() {
         assert_valid("try", &one);
         assert_valid("try-all", &json!({ "lanes": [one] }));
     }
+}
+
+#[test]
+fn the_demo_as_programs_get_it_is_what_its_schema_promises() {
+    let object = crate::support::sandbox().run(["demo", "--format", "json", "--no-page"]).expect_code(0).json();
+    assert_valid("demo", &object);
+    assert_eq!(object["bursts"].as_array().map(Vec::len), Some(48));
 }
