@@ -1,0 +1,1 @@
+//! What a prompt shares with earlier ones of its session.

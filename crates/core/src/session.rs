@@ -1,0 +1,1 @@
+//! A session: the calls of one agent at one task, reduced to figures.
