@@ -8,6 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::lane::Api;
 use crate::record::TryRecord;
 
+/// Headers that name a session, by lower-case name, the surest first. Seen with opencode (`x-session-id`,
+/// `x-session-affinity`), codex (`session-id`, `thread-id`, before that `session_id`, `conversation_id`); the first is
+/// for everybody else. `x-client-request-id` is not among them: some harnesses put the session there, others a new id
+/// for each request.
+pub const SESSION_HEADERS: [&str; 8] = [
+    "x-peaklane-session",
+    "x-session-id",
+    "session-id",
+    "session_id",
+    "x-session-affinity",
+    "thread-id",
+    "conversation_id",
+    "x-claude-code-session-id",
+];
+
 /// How it is known to which session a call belongs, the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

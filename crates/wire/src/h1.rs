@@ -2,7 +2,7 @@
 //!
 //! Written by hand for one reason: a general client hands body bytes from the task that reads them to the task that
 //! asked, and the moment of arrival is lost between the two. Here the clock is read where the read returns, before
-//! anything is parsed. Heads are parsed by `httparse`; framing follows RFC 9112, section 6.
+//! anything is parsed. Heads are parsed by `httparse`; [`crate::frame`] finds the end of a body.
 
 use std::io;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::frame::Frame;
 use crate::headers::Headers;
 use crate::io::Io;
 
@@ -39,38 +40,13 @@ pub(crate) enum ReadError {
     Bad(String),
 }
 
-/// Where one body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Framing {
-    /// That many bytes are to come.
-    Length(u64),
-    /// Until the peer closes.
-    UntilClose,
-    /// In the middle of a chunked body.
-    Chunked(Chunked),
-    /// Over, as promised.
-    Over,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chunked {
-    /// Reading a size line; the value so far, whether a digit was seen, whether the rest of the line is skipped.
-    Size { value: u64, digits: u8, extension: bool },
-    /// That many bytes of a chunk are to come.
-    Data(u64),
-    /// The line end after a chunk.
-    DataEnd,
-    /// Trailer lines; true while the current one is empty so far.
-    Trailer { empty: bool },
-}
-
 /// One connection.
 pub(crate) struct Http1 {
     io: Box<dyn Io>,
     buffer: Box<[u8]>,
     from: usize,
     to: usize,
-    framing: Framing,
+    frame: Frame,
     /// The connection may carry another request after this response.
     keep: bool,
 }
@@ -87,7 +63,7 @@ pub(crate) enum BodyState {
 impl Http1 {
     pub(crate) fn new(io: Box<dyn Io>) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        Self { io, buffer, from: 0, to: 0, framing: Framing::Over, keep: true }
+        Self { io, buffer, from: 0, to: 0, frame: Frame::over(), keep: true }
     }
 
     /// Writes `bytes`; returns the moment at which the last one was handed to the system.
@@ -190,8 +166,8 @@ impl Http1 {
         self.from += length;
         let connection = headers.get("connection").unwrap_or_default().to_ascii_lowercase();
         self.keep = if http10 { connection.contains("keep-alive") } else { !connection.contains("close") };
-        self.framing = framing(status, &headers)?;
-        if self.framing == Framing::UntilClose {
+        self.frame = Frame::of_response(status, &headers).map_err(ReadError::Bad)?;
+        if self.frame.ends_with_connection() {
             self.keep = false;
         }
         Ok(Some(Head { status, headers }))
@@ -204,17 +180,15 @@ impl Http1 {
         arrived: &mut Instant,
         out: &mut dyn FnMut(&[u8], Instant),
     ) -> Poll<Result<BodyState, ReadError>> {
-        if self.framing != Framing::Over && self.from == self.to {
+        if !self.frame.is_over() && self.from == self.to {
             match self.poll_fill(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(Some(at))) => *arrived = at,
-                Poll::Ready(Ok(None)) if self.framing == Framing::UntilClose => {
-                    *arrived = Instant::now();
-                    self.framing = Framing::Over;
-                }
                 Poll::Ready(Ok(None)) => {
                     *arrived = Instant::now();
-                    return Poll::Ready(Err(ReadError::Closed));
+                    if !self.frame.closed() {
+                        return Poll::Ready(Err(ReadError::Closed));
+                    }
                 }
                 Poll::Ready(Err(e)) => {
                     *arrived = Instant::now();
@@ -223,44 +197,19 @@ impl Http1 {
             }
         }
         self.unframe(*arrived, out)?;
-        Poll::Ready(Ok(if self.framing == Framing::Over { BodyState::Over } else { BodyState::More }))
+        Poll::Ready(Ok(if self.frame.is_over() { BodyState::Over } else { BodyState::More }))
     }
 
     /// Takes what the buffer holds of the body.
     fn unframe(&mut self, at: Instant, out: &mut dyn FnMut(&[u8], Instant)) -> Result<(), ReadError> {
-        while self.from < self.to {
-            let held = (self.to - self.from) as u64;
-            match self.framing {
-                Framing::Over => return Ok(()),
-                Framing::UntilClose => {
-                    out(&self.buffer[self.from..self.to], at);
-                    self.from = self.to;
-                }
-                Framing::Length(left) => {
-                    let n = left.min(held);
-                    out(&self.buffer[self.from..self.from + n as usize], at);
-                    self.from += n as usize;
-                    self.framing = if left == n { Framing::Over } else { Framing::Length(left - n) };
-                }
-                Framing::Chunked(Chunked::Data(left)) => {
-                    let n = left.min(held);
-                    out(&self.buffer[self.from..self.from + n as usize], at);
-                    self.from += n as usize;
-                    self.framing = Framing::Chunked(if left == n { Chunked::DataEnd } else { Chunked::Data(left - n) });
-                }
-                Framing::Chunked(state) => {
-                    let byte = self.buffer[self.from];
-                    self.from += 1;
-                    self.framing = chunk_step(state, byte)?;
-                }
-            }
-        }
+        let took = self.frame.feed(&self.buffer[self.from..self.to], &mut |bytes| out(bytes, at));
+        self.from += took.map_err(ReadError::Bad)?;
         Ok(())
     }
 
     /// May the connection carry another request? Only after a whole response and with nothing unexpected behind it.
     pub(crate) fn reusable(&self) -> bool {
-        self.keep && self.framing == Framing::Over && self.from == self.to
+        self.keep && self.frame.is_over() && self.from == self.to
     }
 
     /// Is the idle connection still alive? A read that is ready means that the peer closed it, or says something
@@ -274,63 +223,8 @@ impl Http1 {
 
 impl std::fmt::Debug for Http1 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Http1").field("framing", &self.framing).finish_non_exhaustive()
+        f.debug_struct("Http1").field("frame", &self.frame).finish_non_exhaustive()
     }
-}
-
-fn framing(status: u16, headers: &Headers) -> Result<Framing, ReadError> {
-    if matches!(status, 204 | 304) || (100..200).contains(&status) {
-        return Ok(Framing::Over);
-    }
-    if let Some(coding) = headers.get("transfer-encoding") {
-        // Chunked is the last coding or the body ends with the connection (RFC 9112, section 6.3).
-        let last = coding.rsplit(',').next().unwrap_or_default().trim();
-        return Ok(if last.eq_ignore_ascii_case("chunked") {
-            Framing::Chunked(Chunked::Size { value: 0, digits: 0, extension: false })
-        } else {
-            Framing::UntilClose
-        });
-    }
-    match headers.get("content-length") {
-        None => Ok(Framing::UntilClose),
-        Some(text) => match text.parse::<u64>() {
-            Ok(0) => Ok(Framing::Over),
-            Ok(length) => Ok(Framing::Length(length)),
-            Err(_) => Err(ReadError::Bad("a Content-Length that is no number".into())),
-        },
-    }
-}
-
-/// One byte of a chunked body's frame.
-fn chunk_step(state: Chunked, byte: u8) -> Result<Framing, ReadError> {
-    let bad = |what: &str| Err(ReadError::Bad(format!("broken chunked framing: {what}")));
-    Ok(Framing::Chunked(match (state, byte) {
-        (Chunked::Size { value, digits, .. }, b'\n') => {
-            if digits == 0 {
-                return bad("a chunk without a size");
-            }
-            if value == 0 { Chunked::Trailer { empty: true } } else { Chunked::Data(value) }
-        }
-        (Chunked::Size { value, digits, .. }, b';' | b'\r' | b' ' | b'\t') => {
-            Chunked::Size { value, digits, extension: true }
-        }
-        (Chunked::Size { value, digits, extension: true }, _) => Chunked::Size { value, digits, extension: true },
-        (Chunked::Size { value, digits, extension: false }, _) => {
-            let Some(digit) = (byte as char).to_digit(16) else { return bad("a size that is no hexadecimal number") };
-            if digits >= 15 {
-                return bad("a size beyond all bounds");
-            }
-            Chunked::Size { value: value * 16 + u64::from(digit), digits: digits + 1, extension: false }
-        }
-        (Chunked::DataEnd, b'\r') => Chunked::DataEnd,
-        (Chunked::DataEnd, b'\n') => Chunked::Size { value: 0, digits: 0, extension: false },
-        (Chunked::DataEnd, _) => return bad("a chunk longer than its size"),
-        (Chunked::Trailer { empty: true }, b'\n') => return Ok(Framing::Over),
-        (Chunked::Trailer { .. }, b'\n') => Chunked::Trailer { empty: true },
-        (Chunked::Trailer { empty }, b'\r') => Chunked::Trailer { empty },
-        (Chunked::Trailer { .. }, _) => Chunked::Trailer { empty: false },
-        (Chunked::Data(_), _) => return bad("a data byte in a frame"),
-    }))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod control;
 pub mod decode;
 pub mod endpoint;
 pub mod failure;
+mod frame;
 mod h1;
 mod h2conn;
 pub mod headers;
