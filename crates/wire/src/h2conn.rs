@@ -232,6 +232,89 @@ impl Http2 {
         }
     }
 
+    /// Begins one request whose body comes later, by [`Self::poll_send`].
+    pub(crate) fn begin_open(&mut self, request: http::Request<()>, ends: bool) -> io::Result<()> {
+        (self.response, self.body, self.outgoing) = (None, None, None);
+        let (response, stream) = self.send.send_request(request, ends).map_err(io::Error::other)?;
+        self.response = Some(response);
+        if !ends {
+            self.outgoing = Some((stream, Bytes::new()));
+        }
+        Ok(())
+    }
+
+    /// Sends what the upstream's window has room for. Ready with `None` when all of `data` was taken, with the moment
+    /// of the last byte when it was the `last` and is written.
+    pub(crate) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+        last: bool,
+    ) -> Poll<io::Result<Option<Instant>>> {
+        while let Some((stream, _)) = &mut self.outgoing {
+            if data.is_empty() {
+                if !last {
+                    return Poll::Ready(Ok(None));
+                }
+                stream.send_data(Bytes::new(), true).map_err(io::Error::other)?;
+                self.outgoing = None;
+                break;
+            }
+            stream.reserve_capacity(data.len());
+            if stream.capacity() == 0 {
+                match stream.poll_capacity(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(Ok(_))) => continue,
+                    Poll::Ready(Some(Err(e))) => return Poll::Ready(Err(io::Error::other(e))),
+                    Poll::Ready(None) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                }
+            }
+            let piece = data.split_to(stream.capacity().min(data.len()));
+            let ends = last && data.is_empty();
+            stream.send_data(piece, ends).map_err(io::Error::other)?;
+            if ends {
+                self.outgoing = None;
+            }
+        }
+        if last { self.poll_write(cx).map_ok(Some) } else { Poll::Ready(Ok(None)) }
+    }
+
+    /// One piece of the body into `came`. Ready with trailers (perhaps none) when the body is over.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrived: &mut Instant,
+        came: &mut Option<Bytes>,
+    ) -> Poll<Result<Option<http::HeaderMap>, ReadError>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(Some(http::HeaderMap::new()))) };
+        match body.poll_data(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(Ok(bytes))) => {
+                // More capacity than was taken cannot be released: the only error that this call knows.
+                let _ = body.flow_control().release_capacity(bytes.len());
+                *arrived = self.read_moment();
+                *came = Some(bytes);
+                Poll::Ready(Ok(None))
+            }
+            Poll::Ready(Some(Err(e))) => {
+                *arrived = Instant::now();
+                Poll::Ready(Err(self.read_error(e)))
+            }
+            Poll::Ready(None) => match body.poll_trailers(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Err(e)) => {
+                    *arrived = Instant::now();
+                    Poll::Ready(Err(self.read_error(e)))
+                }
+                Poll::Ready(Ok(trailers)) => {
+                    *arrived = self.read_moment();
+                    self.body = None;
+                    Poll::Ready(Ok(Some(trailers.unwrap_or_default())))
+                }
+            },
+        }
+    }
+
     fn read_moment(&self) -> Instant {
         lock(&self.seen).last_read.unwrap_or_else(Instant::now)
     }

@@ -17,6 +17,7 @@ pub mod headers;
 pub mod io;
 pub mod lag;
 pub mod net;
+pub mod proxy;
 pub mod proxy_env;
 pub mod reading;
 pub mod request;

@@ -64,7 +64,8 @@ impl Meter {
         let announced = head.fields.get("content-length").and_then(|l| l.parse().ok());
         let headers = head.fields.iter().filter_map(|(name, value)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-            let wanted = SESSION_HEADERS.contains(&name.as_str()) || matches!(&*name, "user-agent" | "content-encoding");
+            let wanted =
+                SESSION_HEADERS.contains(&name.as_str()) || matches!(&*name, "user-agent" | "content-encoding");
             let value = std::str::from_utf8(value).ok()?;
             wanted.then(|| (name, value.trim().chars().take(MAX_HEADER_CHARS).collect()))
         });
@@ -81,6 +82,11 @@ impl Meter {
             reading: None,
             gauge: Arc::clone(gauge),
         }
+    }
+
+    /// The request was changed on its way, to ask for token counts.
+    pub(crate) fn injected(&mut self) {
+        self.about.usage_injected = true;
     }
 
     /// Data of the request as the client sent it.
@@ -152,26 +158,30 @@ impl Meter {
                 }
                 record
             }
-            None => self.without_answer(match end {
-                End::Limit(outcome) => (outcome, "no response within the proxy's limit".to_owned()),
-                _ if delivery == Delivery::ClientLeft => {
-                    (Outcome::Truncated, "the client left before a response came".to_owned())
-                }
-                _ => (Outcome::ConnReset, "the connection was closed before a response came".to_owned()),
-            }),
+            None => {
+                let mut record = self.without_answer(match end {
+                    End::Limit(outcome) => (outcome, "no response within the proxy's limit".to_owned()),
+                    _ if delivery == Delivery::ClientLeft => {
+                        (Outcome::Truncated, "the client left before a response came".to_owned())
+                    }
+                    _ => (Outcome::ConnReset, "the connection was closed before a response came".to_owned()),
+                });
+                record.end_us = Some(at_us);
+                record
+            }
         };
         self.tell_ended(record, delivery);
     }
 
-    /// There was no response, for this reason.
-    pub(crate) fn failed(mut self, outcome: Outcome, message: String, delivery: Delivery) {
-        let record = self.without_answer((outcome, message));
+    /// There was no response that could be read, for this reason, known at `at`.
+    pub(crate) fn failed(mut self, outcome: Outcome, message: String, delivery: Delivery, at: Instant) {
+        let mut record = self.without_answer((outcome, message));
+        record.end_us = Some(self.micros(at));
         self.tell_ended(record, delivery);
     }
 
-    fn without_answer(&mut self, (outcome, message): (Outcome, String)) -> TryRecord {
+    fn without_answer(&self, (outcome, message): (Outcome, String)) -> TryRecord {
         let mut record = TryRecord::new(outcome);
-        record.end_us = Some(self.micros(Instant::now()));
         record.message = Some(message);
         record
     }

@@ -1,0 +1,1 @@
+//! Upstreams and clients that misbehave.
