@@ -123,9 +123,10 @@ async fn every_case_arrives_at_the_moment_at_which_it_was_sent_and_not_a_read_la
         let stage = Stage::before(&net, &base(&case), patient());
         let answer = stage.talk(&request(&case)).await;
         let entry = player.log().of(&case.id).pop().unwrap();
-        // The last chunk, or the close, is a piece of its own.
-        let end = case.answers()[0].close.at_ms;
-        let sent: Vec<u64> = entry.sent_ms.iter().copied().chain(end).map(|ms| ms as u64).collect();
+        // The head and the last chunk, or the close, may be pieces of their own.
+        let ends = [case.answers()[0].close.at_ms, Some(case.answers()[0].head_at_ms())];
+        let sent: Vec<u64> =
+            entry.sent_ms.iter().copied().chain(ends.into_iter().flatten()).map(|ms| ms as u64).collect();
         for (at, _) in &answer.pieces {
             let near = sent.iter().any(|ms| at.abs_diff(*ms) <= 1) || answer.pieces.len() == 1;
             assert!(near, "{}: a piece came at {at} ms, sent at {sent:?}", case.id);
