@@ -51,7 +51,7 @@ impl Frame {
             return Ok(Self::over());
         }
         let coding = headers.get("transfer-encoding");
-        Self::new(coding, headers.get("content-length"), Framing::UntilClose).map(Self)
+        Self::framing(coding, headers.get("content-length"), Framing::UntilClose).map(Self)
     }
 
     /// The body of a request. Two framings at once are refused: what one server takes for a body another takes for the
@@ -60,13 +60,13 @@ impl Frame {
         if coding.is_some() && length.is_some() {
             return Err("both Transfer-Encoding and Content-Length".into());
         }
-        match Self::new(coding, length, Framing::Over)? {
+        match Self::framing(coding, length, Framing::Over)? {
             Framing::UntilClose => Err("a request body without an end".into()),
             framing => Ok(Self(framing)),
         }
     }
 
-    fn new(coding: Option<&str>, length: Option<&str>, without: Framing) -> Result<Framing, String> {
+    fn framing(coding: Option<&str>, length: Option<&str>, without: Framing) -> Result<Framing, String> {
         if let Some(coding) = coding {
             // Chunked is the last coding or the body ends with the connection (RFC 9112, section 6.3).
             let last = coding.rsplit(',').next().unwrap_or_default().trim();

@@ -67,7 +67,7 @@ pub async fn open_doors(
             (place, listener.accept().await)
         };
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stopped(&mut stop) => break,
             Some(_) = inside.join_next() => {}
             _ = sweeps.tick() => proxy.sweep(),
             (place, accepted) = accepted => match accepted {
@@ -92,6 +92,12 @@ pub async fn open_doors(
     let cut = inside.len();
     inside.shutdown().await;
     cut
+}
+
+/// Ready once the proxy is to stop, or nobody is left who could tell it to.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error is a sender that has gone, which is a stop too.
+    let _ = stop.wait_for(|stop| *stop).await.map(drop);
 }
 
 /// Binds the address.

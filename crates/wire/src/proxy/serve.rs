@@ -18,6 +18,7 @@ use crate::connection::{Deadline, Got};
 use crate::frame::Frame;
 use crate::io::{Dial, DialError};
 use crate::proxy::answer;
+use crate::proxy::door::stopped;
 use crate::proxy::exchange::{Exchange, Left, Plan};
 use crate::proxy::head::{self, RequestHead};
 use crate::proxy::meter::{About, Gauge, Meter};
@@ -191,7 +192,7 @@ impl Proxy {
                 return Ok(None);
             }
             let due = began.map_or(waits_until, |at| at + HEAD_LIMIT);
-            let mut stopping = pin!(stop.changed());
+            let mut stopping = pin!(stopped(stop));
             let idle = began.is_none();
             let got = poll_fn(|cx| {
                 if idle && stopping.as_mut().poll(cx).is_ready() {

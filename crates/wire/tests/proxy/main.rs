@@ -4,7 +4,15 @@
 
 mod cases;
 mod faults;
+mod http2;
 mod keys;
+// Lanes that a test scripts byte by byte, as for the client.
+#[allow(dead_code, reason = "the client's tests use more of it")]
+#[path = "../network/lane.rs"]
+mod lane;
 mod passing;
+mod sockets;
 mod stage;
+#[path = "../support/mod.rs"]
+mod support;
 mod usage;

@@ -6,15 +6,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use peaklane_core::call::Gap;
-use peaklane_testkit::io::{BoxIo, ClientIo};
+use peaklane_testkit::io::{BoxIo, ClientIo, NoReset};
 use peaklane_testkit::net::MemoryNet;
 use peaklane_testkit::player::{BoxFuture, Service};
 use peaklane_wire::client::Limits;
 use peaklane_wire::io::Dial;
 use peaklane_wire::proxy::{Asked, Ended, Guest, Passed, Policy, Proxy, Room, Tap, Upstream};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) fn wall_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
@@ -94,7 +94,8 @@ impl AsyncWrite for Visitor {
 
 impl Guest for Visitor {
     fn reset(&mut self) {
-        self.0.reset_on_drop().unwrap();
+        // Some kinds of connection know no reset: they are closed.
+        let _ = self.0.reset_on_drop();
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) struct Stage {
     pub(crate) net: MemoryNet,
     pub(crate) notes: Arc<Notes>,
     pub(crate) stop: watch::Sender<bool>,
+    served: Served,
 }
 
 /// Where the proxy is.
@@ -140,8 +142,9 @@ impl Stage {
         let tap: Arc<dyn Tap> = notes.clone();
         let proxy = Proxy::new(upstreams, policy, dial, tap, room, wall_us).unwrap();
         let (stop, stopped) = watch::channel(false);
-        net.serve("127.0.0.1", PORT, Served { proxy: Arc::new(proxy), stop: stopped });
-        Self { net: net.clone(), notes, stop }
+        let served = Served { proxy: Arc::new(proxy), stop: stopped };
+        net.serve("127.0.0.1", PORT, served.clone());
+        Self { net: net.clone(), notes, stop, served }
     }
 
     /// A proxy in front of one address.
@@ -151,6 +154,13 @@ impl Stage {
 
     pub(crate) fn connect(&self) -> ClientIo {
         self.net.connect("127.0.0.1", PORT).unwrap()
+    }
+
+    /// A connection on which at most so many bytes are on their way at once.
+    pub(crate) fn connect_narrow(&self, bytes: usize) -> DuplexStream {
+        let (client, server) = tokio::io::duplex(bytes);
+        tokio::spawn(self.served.serve(Box::new(NoReset(server))));
+        client
     }
 
     /// Sends bytes, reads to the end of the connection.
@@ -175,26 +185,33 @@ pub(crate) struct Answer {
     pub(crate) pieces: Vec<(u64, Vec<u8>)>,
     /// The connection was reset.
     pub(crate) reset: bool,
+    /// The connection was closed, or reset.
+    pub(crate) closed: bool,
 }
 
 /// Reads to the end of the connection.
 pub(crate) async fn read_all(io: &mut ClientIo) -> Answer {
+    read_all_within(io, Duration::from_secs(1_000_000)).await
+}
+
+/// Reads to the end of the connection, or for a time.
+pub(crate) async fn read_all_within(io: &mut (impl AsyncRead + Unpin), limit: Duration) -> Answer {
     let begin = Instant::now();
     let mut answer = Answer::default();
     let mut buffer = vec![0; 1 << 20];
-    loop {
-        match io.read(&mut buffer).await {
-            Ok(0) => return answer,
-            Ok(n) => {
+    while let Ok(read) = timeout_at(begin + limit, io.read(&mut buffer)).await {
+        match read {
+            Ok(n) if n > 0 => {
                 answer.raw.extend_from_slice(&buffer[..n]);
                 answer.pieces.push((begin.elapsed().as_millis() as u64, buffer[..n].to_vec()));
             }
-            Err(_) => {
-                answer.reset = true;
-                return answer;
+            ended => {
+                (answer.reset, answer.closed) = (ended.is_err(), true);
+                break;
             }
         }
     }
+    answer
 }
 
 impl Answer {
