@@ -89,11 +89,10 @@ async fn lanes_are_chosen_by_path_or_header_and_an_unknown_one_is_told_the_known
     ask(&stage, "/v1/chat/completions", "X-Peaklane-Lane: b\r\n").await;
     assert_eq!((player.log().of("a").len(), player.log().of("b").len()), (1, 3));
     assert!(player.log().of("b").iter().all(|got| got.header("x-peaklane-lane").is_none()));
-    let told = stage.notes.asked.lock().unwrap();
+    let told = std::mem::take(&mut *stage.notes.asked.lock().unwrap());
     let lanes: Vec<_> = told.iter().map(|t| (t.lane.as_deref(), t.session.as_deref())).collect();
     assert_eq!(lanes, [(Some("a"), None), (Some("b"), None), (Some("b"), Some("run-1")), (Some("b"), None)]);
     assert_eq!(told[2].path, "/case/b/v1/chat/completions");
-    drop(told);
     let answer = ask(&stage, "/lane/c/v1/chat/completions", "").await;
     assert_eq!(answer.status(), Some(404));
     assert!(answer.text().contains("there are: a, b"), "{}", answer.text());
