@@ -16,3 +16,4 @@ pub mod replay;
 pub mod require;
 mod seen;
 mod step;
+pub mod traces;

@@ -1,1 +1,0 @@
-//! What a prompt shares with earlier ones of its session.

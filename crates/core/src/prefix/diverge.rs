@@ -1,0 +1,397 @@
+//! The first place at which a prompt ceases to repeat the former one, and what sort of change it is.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::excerpt;
+use super::prompt::{Part, Prompt, Segment};
+use crate::call::{BreakKind, Divergence};
+
+/// Characters around a difference that are looked at for what it is.
+const NEAR_BYTES: usize = 48;
+/// Characters before a difference that are looked at for what they talk about.
+const TOPIC_BYTES: usize = 240;
+/// Longest path that is given, bytes.
+const MAX_PATH_BYTES: usize = 200;
+
+/// What the first difference is; `None` when the former prompt is repeated whole.
+///
+/// * `common`: bytes that both begin with.
+pub fn diverge(former: &Prompt, later: &Prompt, common: usize) -> Option<Divergence> {
+    let n = former.segment_at(common)?;
+    let segment = &former.segments[n];
+    let base = path_of(segment);
+    let before = std::str::from_utf8(former.segment(n)).unwrap_or_default();
+    let Some(m) = later.segment_at(common) else {
+        return Some(told(segment, base, BreakKind::HistoryCut, excerpt::around(before, 0), String::new()));
+    };
+    let after = std::str::from_utf8(later.segment(m)).unwrap_or_default();
+    let other = &later.segments[m];
+    if other.part == Part::Tool && segment.part != Part::Tool {
+        // A tool came behind the last one: it is the place where it stands that tells.
+        return Some(told(segment, path_of(other), BreakKind::ToolList, String::new(), excerpt::around(after, 0)));
+    }
+    if let Some(kind) = whole_segment(former, later, n, m) {
+        return Some(told(segment, base, kind, excerpt::around(before, 0), excerpt::around(after, 0)));
+    }
+    let (Ok(a), Ok(b)) = (serde_json::from_str::<Value>(before), serde_json::from_str::<Value>(after)) else {
+        return Some(told(segment, base, fallback(segment), excerpt::around(before, 0), excerpt::around(after, 0)));
+    };
+    let mut path = base;
+    let found = walk(&mut path, &a, &b);
+    let kind = match &found {
+        _ if other.part != segment.part => fallback(segment),
+        Found::Missing { key, .. } if is_reasoning(key) => BreakKind::ReasoningDropped,
+        Found::Missing { here, .. } if holds_reasoning(here) => BreakKind::ReasoningDropped,
+        Found::Texts { a, b, at } => of_texts(segment, &path, a, b, *at),
+        _ => fallback(segment),
+    };
+    let (before, after) = match found {
+        Found::Texts { a, b, at } => (excerpt::around(&a, at), excerpt::around(&b, at)),
+        Found::Missing { here, .. } => (excerpt::around(&here, 0), String::new()),
+        Found::Added { there } => (String::new(), excerpt::around(&there, 0)),
+        Found::Same => (String::new(), String::new()),
+    };
+    Some(told(segment, path, kind, before, after))
+}
+
+fn told(segment: &Segment, mut path: String, kind: BreakKind, before: String, after: String) -> Divergence {
+    while path.len() > MAX_PATH_BYTES {
+        path.pop();
+    }
+    Divergence { segment: segment.to_string(), path, kind, before, after }
+}
+
+/// Where a segment stands in the body.
+fn path_of(segment: &Segment) -> String {
+    match segment.index {
+        Some(index) => format!("{}[{index}]", segment.field),
+        None => segment.field.to_owned(),
+    }
+}
+
+/// Changes that concern segments as a whole: tools in another order, messages that came or went.
+fn whole_segment(former: &Prompt, later: &Prompt, n: usize, m: usize) -> Option<BreakKind> {
+    let all = |p: &Prompt, part: Part| -> Vec<Vec<u8>> {
+        (0..p.segments.len()).filter(|i| p.segments[*i].part == part).map(|i| p.segment(i).to_vec()).collect()
+    };
+    if former.segments[n].part == Part::Tool {
+        let (mut a, mut b) = (all(former, Part::Tool), all(later, Part::Tool));
+        a.sort_unstable();
+        b.sort_unstable();
+        if a == b {
+            return Some(BreakKind::ToolOrder);
+        }
+        // The tool that stood there is still offered elsewhere, or the one that stands there now was.
+        let same_name = name_of(former.segment(n)) == name_of(later.segment(m));
+        return (!same_name || later.segments[m].part != Part::Tool).then_some(BreakKind::ToolList);
+    }
+    if former.segments[n].part != Part::Message {
+        return None;
+    }
+    if later.segments[m].part != Part::Message {
+        return Some(BreakKind::HistoryCut);
+    }
+    // Compared as the items they are, so a message that merely moved is found.
+    let rest = |p: &Prompt, from: usize, item: &[u8]| (from..p.segments.len()).any(|i| p.segment(i) == item);
+    let reasoning = former.segments[n].role == "reasoning" && later.segments[m].role != "reasoning";
+    if reasoning {
+        return Some(BreakKind::ReasoningDropped);
+    }
+    if rest(later, m + 1, former.segment(n)) {
+        return Some(BreakKind::MessageInserted);
+    }
+    if rest(former, n + 1, later.segment(m)) {
+        return Some(BreakKind::MessageRemoved);
+    }
+    None
+}
+
+/// The name of a tool, in either of the shapes that tools have.
+fn name_of(tool: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(tool).ok()?;
+    let name = value.get("name").or_else(|| value.get("function")?.get("name"))?;
+    name.as_str().map(str::to_owned)
+}
+
+enum Found {
+    /// Two texts, and the byte of the first at which they part.
+    Texts { a: String, b: String, at: usize },
+    /// Something that the later one lacks.
+    Missing { key: String, here: String },
+    /// Something that only the later one has.
+    Added { there: String },
+    /// Equal as JSON.
+    Same,
+}
+
+/// Goes down to the first difference, in the order of the canonical text.
+fn walk(path: &mut String, a: &Value, b: &Value) -> Found {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            let mut keys: Vec<&String> = x.keys().chain(y.keys().filter(|k| !x.contains_key(*k))).collect();
+            keys.sort_unstable();
+            for key in keys {
+                let (left, right) = (x.get(key), y.get(key));
+                if left == right {
+                    continue;
+                }
+                path.push('.');
+                path.push_str(key);
+                return match (left, right) {
+                    (Some(left), Some(right)) => walk(path, left, right),
+                    (Some(left), None) => Found::Missing { key: key.clone(), here: left.to_string() },
+                    (None, Some(right)) => Found::Added { there: right.to_string() },
+                    (None, None) => Found::Same,
+                };
+            }
+            Found::Same
+        }
+        (Value::Array(x), Value::Array(y)) => {
+            let longer = x.len().max(y.len());
+            let Some(n) = (0..longer).find(|n| x.get(*n) != y.get(*n)) else { return Found::Same };
+            path.push_str(&format!("[{n}]"));
+            match (x.get(n), y.get(n)) {
+                (Some(left), Some(right)) => walk(path, left, right),
+                (Some(left), None) => Found::Missing { key: String::new(), here: left.to_string() },
+                (None, Some(right)) => Found::Added { there: right.to_string() },
+                (None, None) => Found::Same,
+            }
+        }
+        (Value::String(x), Value::String(y)) => {
+            let at = x.char_indices().zip(y.chars()).find(|((_, c), d)| c != d);
+            let at = at.map_or(x.len().min(y.len()), |((n, _), _)| n);
+            Found::Texts { a: x.clone(), b: y.clone(), at }
+        }
+        _ if a == b => Found::Same,
+        _ => Found::Texts { a: a.to_string(), b: b.to_string(), at: 0 },
+    }
+}
+
+fn is_reasoning(key: &str) -> bool {
+    matches!(key, "reasoning" | "reasoning_content" | "reasoning_details" | "thinking" | "redacted_thinking")
+}
+
+fn holds_reasoning(json: &str) -> bool {
+    ["\"type\":\"thinking\"", "\"type\":\"redacted_thinking\"", "\"type\":\"reasoning\""]
+        .iter()
+        .any(|t| json.contains(t))
+}
+
+fn fallback(segment: &Segment) -> BreakKind {
+    match segment.part {
+        Part::Tool => BreakKind::ToolList,
+        Part::System => BreakKind::System,
+        Part::Message => BreakKind::HistoryRewritten,
+        Part::Text => BreakKind::Other,
+    }
+}
+
+/// What two texts that part at a byte differ in.
+fn of_texts(segment: &Segment, path: &str, a: &str, b: &str, at: usize) -> BreakKind {
+    if is_clock(a, at) && is_clock(b, at) {
+        return BreakKind::Clock;
+    }
+    if is_token(a, b, at) {
+        return BreakKind::Token;
+    }
+    match segment.part {
+        Part::Tool if path.ends_with("description") => BreakKind::ToolDescription,
+        Part::Tool => BreakKind::ToolList,
+        Part::System | Part::Message if talks_of_files(a, at) => BreakKind::FileState,
+        _ => fallback(segment),
+    }
+}
+
+/// The neighbourhood of a byte, and where the byte is in it.
+fn near(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
+    let floor = |n: usize| (0..=n.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
+    let (from, to) = (floor(at.saturating_sub(before)), floor(at + after));
+    (&text[from..to.max(from)], at.min(text.len()) - from)
+}
+
+/// Does a date or a time of day stand at that byte?
+fn is_clock(text: &str, at: usize) -> bool {
+    static CLOCK: OnceLock<Regex> = OnceLock::new();
+    let clock = CLOCK.get_or_init(|| {
+        Regex::new(concat!(
+            r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?)?",
+            r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}",
+            r"|\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\s*(?:[AaPp][Mm])?",
+            r"|(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b[, ]*(?:[A-Z][a-z]+)?\s*\d*",
+            r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?",
+            r"|\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*(?:,? \d{4})?",
+            r"|\b1[6-9]\d{8}(?:\d{3})?\b",
+        ))
+        .expect("a fixed expression")
+    });
+    let (near, here) = near(text, at, NEAR_BYTES, NEAR_BYTES);
+    clock.find_iter(near).any(|found| found.start() <= here && here < found.end().max(found.start() + 1))
+}
+
+/// Is it one word in the place of another of the same make: a hash, an id, a counter?
+fn is_token(a: &str, b: &str, at: usize) -> bool {
+    let (x, y) = (word_at(a, at), word_at(b, at));
+    let digit = |w: &str| w.bytes().any(|b| b.is_ascii_digit());
+    let plain = |w: &str| w.len() >= 6 && w.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.=+/".contains(&b));
+    plain(x) && plain(y) && x.len() == y.len() && digit(x) && digit(y) && rest_is_same(a, b, at, x, y)
+}
+
+/// The texts go on alike behind the word: nothing but the word was changed there.
+fn rest_is_same(a: &str, b: &str, at: usize, x: &str, y: &str) -> bool {
+    let after = |text: &str, word: &str| {
+        let begin = text[..at].rfind(|c| !is_word(c)).map_or(0, |n| n + 1);
+        let rest = text.get(begin + word.len()..).unwrap_or_default();
+        rest.chars().take(16).collect::<String>()
+    };
+    after(a, x) == after(b, y)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.=+/".contains(c)
+}
+
+fn word_at(text: &str, at: usize) -> &str {
+    let at = at.min(text.len());
+    let begin = text[..at].rfind(|c| !is_word(c)).map_or(0, |n| n + text[n..].chars().next().map_or(1, char::len_utf8));
+    let end = text[at..].find(|c| !is_word(c)).map_or(text.len(), |n| at + n);
+    &text[begin.min(end)..end]
+}
+
+/// Do the words before the difference talk of a repository or a folder?
+fn talks_of_files(text: &str, at: usize) -> bool {
+    let (near, _) = near(text, at, TOPIC_BYTES, NEAR_BYTES);
+    let near = near.to_ascii_lowercase();
+    [
+        "git ",
+        "git:",
+        "branch",
+        "commit",
+        "untracked",
+        "modified:",
+        "working directory",
+        "file tree",
+        "repo-map",
+        "repository map",
+    ]
+    .iter()
+    .any(|word| near.contains(word))
+        || near.matches('\n').count() > 3 && near.matches('/').count() > 4
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::compare::common;
+    use super::*;
+    use crate::lane::Api;
+
+    fn first(a: Value, b: Value) -> Divergence {
+        let of = |body: Value| Prompt::from_body(Api::Chat, body.to_string().as_bytes()).unwrap();
+        let (a, b) = (of(a), of(b));
+        let common = common(&a.text, &b.text);
+        diverge(&a, &b, common).unwrap()
+    }
+
+    fn system(a: &str, b: &str) -> Divergence {
+        let of =
+            |text: &str| json!({"messages": [{"role": "system", "content": text}, {"role": "user", "content": "go"}]});
+        first(of(a), of(b))
+    }
+
+    fn history(messages: &[(&str, &str)]) -> Value {
+        let list: Vec<Value> = messages.iter().map(|(r, c)| json!({"role": r, "content": c})).collect();
+        json!({ "messages": list })
+    }
+
+    #[test]
+    fn a_clock_in_the_system_text_is_found_by_its_place() {
+        for (a, b) in [
+            ("You help. Now: 2026-11-30 09:00:01. Be brief.", "You help. Now: 2026-11-30 09:00:09. Be brief."),
+            ("Today's date: Mon Nov 30 2026", "Today's date: Tue Dec 1 2026"),
+            ("It is 4:05 PM", "It is 4:06 PM"),
+            ("epoch 1796000000", "epoch 1796000042"),
+        ] {
+            let found = system(a, b);
+            assert_eq!((found.kind, &*found.path), (BreakKind::Clock, "messages[0].content"), "{a}: {found:?}");
+            assert_eq!(found.segment, "system");
+        }
+        let found = system("It is 4:05 PM", "It is 4:06 PM");
+        assert_eq!((&*found.before, &*found.after), ("It is 4:05 PM", "It is 4:06 PM"));
+    }
+
+    #[test]
+    fn a_hash_per_request_is_a_token_and_its_end_is_not_shown() {
+        let found = system("req cch=0a1b2c3d4e5f60718293a4b5 on", "req cch=ffeeddccbbaa00998877665 on");
+        assert_ne!(found.kind, BreakKind::Token, "another length is another text");
+        let found = system("req cch=0a1b2c3d4e5f60718293a4b5 on", "req cch=ffeeddccbbaa009988776655 on");
+        assert_eq!(found.kind, BreakKind::Token);
+        assert!(!found.before.contains("a4b5") && found.before.contains("0a1b"), "{found:?}");
+    }
+
+    #[test]
+    fn the_state_of_a_repository_and_other_words_are_told_apart() {
+        assert_eq!(system("git status: clean", "git status: 2 files changed").kind, BreakKind::FileState);
+        assert_eq!(system("You are kind.", "You are brief.").kind, BreakKind::System);
+    }
+
+    #[test]
+    fn tools_in_another_order_added_or_reworded_are_three_kinds() {
+        let tool =
+            |name: &str, words: &str| json!({"type": "function", "function": {"name": name, "description": words}});
+        let of = |tools: Vec<Value>| json!({"tools": tools, "messages": [{"role": "user", "content": "go"}]});
+        let (a, b, c) = (tool("a", "does a"), tool("b", "does b"), tool("a", "does A"));
+        let kind = |x: Vec<&Value>, y: Vec<&Value>| {
+            first(of(x.into_iter().cloned().collect()), of(y.into_iter().cloned().collect()))
+        };
+        assert_eq!(kind(vec![&a, &b], vec![&b, &a]).kind, BreakKind::ToolOrder);
+        assert_eq!(kind(vec![&a, &b], vec![&b]).kind, BreakKind::ToolList);
+        let reworded = kind(vec![&a, &b], vec![&c, &b]);
+        assert_eq!((reworded.kind, &*reworded.path), (BreakKind::ToolDescription, "tools[0].function.description"));
+        // A tool behind the last: the former one goes on, into something else.
+        let added = kind(vec![&a], vec![&a, &b]);
+        assert_eq!((added.kind, &*added.path, &*added.segment), (BreakKind::ToolList, "tools[1]", "msg[0]/user"));
+    }
+
+    #[test]
+    fn what_became_of_the_history_is_told() {
+        let base = [("user", "one"), ("assistant", "two"), ("user", "three")];
+        let kind = |later: &[(&str, &str)]| first(history(&base), history(later)).kind;
+        assert_eq!(kind(&base[..2]), BreakKind::HistoryCut);
+        assert_eq!(kind(&[base[0], base[2]]), BreakKind::MessageRemoved);
+        assert_eq!(kind(&[base[0], ("user", "note"), base[1], base[2]]), BreakKind::MessageInserted);
+        let rewritten = first(history(&base), history(&[base[0], ("assistant", "tw... pruned"), base[2]]));
+        assert_eq!((rewritten.kind, &*rewritten.path), (BreakKind::HistoryRewritten, "messages[1].content"));
+        assert_eq!(rewritten.segment, "msg[1]/assistant");
+    }
+
+    #[test]
+    fn dropped_reasoning_is_found_in_each_of_its_shapes() {
+        let chat = |reasoning: Option<&str>| {
+            let mut said = json!({"role": "assistant", "content": "two"});
+            if let Some(text) = reasoning {
+                said["reasoning_content"] = Value::from(text);
+            }
+            json!({"messages": [{"role": "user", "content": "one"}, said, {"role": "user", "content": "three"}]})
+        };
+        let found = first(chat(Some("hm")), chat(None));
+        assert_eq!((found.kind, &*found.path), (BreakKind::ReasoningDropped, "messages[1].reasoning_content"));
+        let of =
+            |items: Value| Prompt::from_body(Api::Responses, json!({ "input": items }).to_string().as_bytes()).unwrap();
+        let user = json!({"role": "user", "content": "x"});
+        let a = of(json!([user, {"type": "reasoning", "summary": []}, {"type": "function_call", "name": "f"}]));
+        let b = of(json!([user, {"type": "function_call", "name": "f"}]));
+        let found = diverge(&a, &b, common(&a.text, &b.text)).unwrap();
+        assert_eq!((found.kind, &*found.path), (BreakKind::ReasoningDropped, "input[1]"));
+    }
+
+    #[test]
+    fn a_prompt_that_goes_on_has_no_difference() {
+        let of = |body: Value| Prompt::from_body(Api::Chat, body.to_string().as_bytes()).unwrap();
+        let (a, b) = (of(history(&[("user", "one")])), of(history(&[("user", "one"), ("assistant", "two")])));
+        assert_eq!(diverge(&a, &b, common(&a.text, &b.text)), None);
+    }
+}
