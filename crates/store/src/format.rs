@@ -18,8 +18,12 @@ use crate::error::StoreError;
 pub const APPLICATION_ID: i64 = 0x504B_4C4E;
 
 /// One step per format: `MIGRATIONS[0]` makes format 1 out of nothing, the next makes 2 out of 1, and so on.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/001.sql"), include_str!("schema/002.sql"), include_str!("schema/003.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/001.sql"),
+    include_str!("schema/002.sql"),
+    include_str!("schema/003.sql"),
+    include_str!("schema/004.sql"),
+];
 
 /// The format that this version writes.
 pub const FORMAT: i64 = MIGRATIONS.len() as i64;

@@ -3,6 +3,7 @@
 //! A record counts once it is committed: `kill -9` at any moment loses no committed attempt and doubles none. How the
 //! tables look, what the bounds are and which columns a CSV file has is told in `docs/store.md`.
 
+mod calls;
 pub mod csv;
 mod error;
 mod format;
@@ -13,6 +14,7 @@ mod rows;
 mod store;
 mod writer;
 
+pub use calls::{CallFilter, CallWriter, SessionRow};
 pub use error::StoreError;
 pub use format::{APPLICATION_ID, BUSY_LIMIT, FORMAT};
 pub use ledger::{

@@ -166,20 +166,20 @@ impl StoreReader {
         self.conn.query_row(sql, [], |row| row.get(0)).optional().map_err(|e| StoreError::sqlite(&self.path, "read", e))
     }
 
-    fn all<T>(
+    /// Hands over each row.
+    pub(crate) fn each(
         &self,
         sql: &str,
         values: &[&dyn ToSql],
-        one: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, StoreError> {
-        let read = || {
+        mut one: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut read = || {
             let mut statement = self.conn.prepare_cached(sql)?;
             let mut rows = statement.query(values)?;
-            let mut all = Vec::new();
             while let Some(row) = rows.next()? {
-                all.push(one(row)?);
+                one(row)?;
             }
-            Ok(all)
+            Ok(())
         };
         read().map_err(|e| match e {
             e @ (rusqlite::Error::FromSqlConversionFailure(..)
@@ -189,5 +189,19 @@ impl StoreReader {
             }
             e => StoreError::sqlite(&self.path, "read", e),
         })
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        one: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.each(sql, values, |row| {
+            all.push(one(row)?);
+            Ok(())
+        })?;
+        Ok(all)
     }
 }

@@ -36,6 +36,8 @@ pub struct Purged {
     pub campaigns: u64,
     /// Events.
     pub events: u64,
+    /// Calls of harnesses.
+    pub calls: u64,
     /// Documents, by kind and id.
     pub documents: Vec<DocumentName>,
     /// Older bursts that were kept, since they have no end: under way, or killed.
@@ -67,8 +69,8 @@ pub struct LosesEvidence {
 impl Purged {
     /// True when there is nothing to remove.
     pub fn is_empty(&self) -> bool {
-        let Self { bursts, attempts, tries, slots, campaigns, events, .. } = self;
-        [bursts, attempts, tries, slots, campaigns, events].iter().all(|n| **n == 0) && self.documents.is_empty()
+        let Self { bursts, attempts, tries, slots, campaigns, events, calls, .. } = self;
+        [bursts, attempts, tries, slots, campaigns, events, calls].iter().all(|n| **n == 0) && self.documents.is_empty()
     }
 }
 
@@ -143,6 +145,7 @@ impl Ledger {
             self.change("DELETE FROM campaigns WHERE campaign = ?", &[campaign])?;
         }
         self.change("DELETE FROM events WHERE unix_us < ?", &[&bound.unix_us])?;
+        self.change("DELETE FROM calls WHERE started_unix_us < ?", &[&bound.unix_us])?;
         self.change("DELETE FROM documents WHERE created_unix_us < ?", &[&bound.unix_us])?;
         Ok(purged)
     }
@@ -186,6 +189,7 @@ impl Ledger {
             slots: count(format!("SELECT count(*) FROM slots WHERE {OLD_SLOT}"))?,
             campaigns: campaigns.len() as u64,
             events: count("SELECT count(*) FROM events WHERE unix_us < ?2".to_owned())?,
+            calls: count("SELECT count(*) FROM calls WHERE started_unix_us < ?2".to_owned())?,
             documents: removed,
             unfinished_bursts_kept: count(format!("SELECT count(*) FROM bursts WHERE {OLD} AND NOT {ENDED}"))?,
             documents_losing_evidence: losing,

@@ -3,10 +3,12 @@
 
 mod attempt;
 mod burst;
+mod call;
 mod tries;
 
 pub(crate) use attempt::{ATTEMPT_COLUMNS, FIGURE_COLUMNS, attempt_of, figures_of, put_attempt};
 pub(crate) use burst::{BURST_COLUMNS, END_COLUMNS, burst_of, end_of, put_burst, put_end};
+pub(crate) use call::{CALL_COLUMNS, call_of, put_call};
 pub(crate) use tries::{TRY_COLUMNS, TryKey, put_try, try_of};
 
 use std::str::FromStr;
@@ -96,6 +98,14 @@ pub(crate) fn cut(text: &mut String, limit: usize) {
         text.truncate(text.floor_char_boundary(limit));
         text.shrink_to_fit();
     }
+}
+
+/// A small list as JSON; an empty one costs nothing.
+pub(crate) fn list<T: serde::Serialize>(items: &[T]) -> rusqlite::Result<Option<String>> {
+    if items.is_empty() {
+        return Ok(None);
+    }
+    serde_json::to_string(items).map(Some).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }
 
 pub(crate) fn verdict(text: &str) -> Option<Verdict> {

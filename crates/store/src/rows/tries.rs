@@ -2,9 +2,9 @@
 
 use peaklane_core::record::{Handshake, TryRecord, Usage};
 use rusqlite::Row;
-use serde_json::{from_str, to_string};
+use serde_json::from_str;
 
-use super::{Put, Take, bad};
+use super::{Put, Take, bad, list};
 
 /// All columns.
 pub(crate) const TRY_COLUMNS: [&str; 43] = [
@@ -78,14 +78,6 @@ pub(crate) fn put_try(put: &mut Put<'_, '_>, key: TryKey, t: &TryRecord) -> rusq
     put.value(list(&t.rate_limits)?)?.value(list(&t.tool_calls)?)?;
     put.value(&t.content)?.value(&t.reasoning)?;
     Ok(())
-}
-
-/// A small list as JSON; an empty one costs nothing.
-fn list<T: serde::Serialize>(items: &[T]) -> rusqlite::Result<Option<String>> {
-    if items.is_empty() {
-        return Ok(None);
-    }
-    to_string(items).map(Some).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }
 
 /// Reads a try from a row that begins with [`TRY_COLUMNS`].

@@ -6,8 +6,9 @@ use std::path::Path;
 use peaklane_core::attempt::Verdict;
 use peaklane_core::burst::BurstState;
 use peaklane_core::outcome::Outcome;
-use peaklane_store::{BurstFilter, FORMAT, Store, StoreReader};
+use peaklane_store::{BurstFilter, CallFilter, CallWriter, FORMAT, Store, StoreReader};
 
+use crate::calls::full as full_call;
 use crate::support::{bare, end, full, header};
 
 fn kept(format: i64) -> std::path::PathBuf {
@@ -38,6 +39,11 @@ fn the_kept_store_of_each_format_is_still_read_and_continued() {
         assert_eq!((figures[0].verdict, figures[0].latency_us), (Verdict::Pass, 2_000_000));
         assert_eq!((figures[1].outcome, figures[1].ttft_us), (Outcome::TimeoutFirstByte, None));
         assert_eq!(reader.attempts("kept-1").unwrap()[0].tries[1].content, "an answer, \"quoted\"\nin two lines: é");
+        let mut calls = Vec::new();
+        reader.calls(&CallFilter::default(), |call| calls.push(call)).unwrap();
+        // Calls of harnesses came with format 4.
+        let kept = if format >= 4 { vec![full_call("kept-3", "session-1", 1_796_000_000_000_000)] } else { Vec::new() };
+        assert_eq!(calls, kept, "format {format}");
         drop(reader);
 
         let store = Store::open(&path).unwrap();
@@ -61,6 +67,8 @@ fn keep_this_format() {
     sink.end_burst_blocking(one, &end()).unwrap();
     sink.begin_burst_blocking(&header("kept-2")).unwrap();
     store.close().unwrap();
+    let call = full_call("kept-3", "session-1", 1_796_000_000_000_000);
+    CallWriter::open(&path).unwrap().append(&[call]).unwrap();
     // Small pages make a small file; the page size can be changed outside the write-ahead mode only.
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM").unwrap();

@@ -119,6 +119,7 @@ fn expected() -> Purged {
         slots: 2,
         campaigns: 1,
         events: 1,
+        calls: 0,
         documents: vec![DocumentName { id: "d-a".into(), kind: "decision".into() }],
         unfinished_bursts_kept: 1,
         documents_losing_evidence: vec![LosesEvidence { id: "d-b".into(), kind: "decision".into(), bursts: 2 }],

@@ -144,6 +144,7 @@ fn seen(purged: &Purged, path: &Path, bound: &PurgeBound) -> PurgeView {
             ("slots", purged.slots),
             ("campaigns", purged.campaigns),
             ("events", purged.events),
+            ("calls", purged.calls),
             ("documents", purged.documents.len() as u64),
         ],
         documents: purged.documents.iter().map(|d| (d.kind.clone(), d.id.clone())).collect(),
