@@ -7,5 +7,6 @@ pub mod clock;
 pub mod fleet;
 pub mod nonce;
 pub mod plan_hash;
+pub mod proxy;
 pub mod recorder;
 pub mod watch;

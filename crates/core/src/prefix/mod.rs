@@ -18,6 +18,7 @@ pub mod sessions;
 pub mod trace;
 
 pub use blame::{Blame, blame};
+pub use excerpt::redact_keys;
 pub use prompt::{Asked, Prompt, PromptError};
 pub use scan::ScanError;
 pub use sessions::{Bounds, Placed, Sessions};
