@@ -13,6 +13,7 @@ pub mod choice;
 pub mod config;
 pub mod countertest;
 pub mod forecast;
+pub mod harness;
 pub mod lane;
 pub mod outcome;
 pub mod prefix;

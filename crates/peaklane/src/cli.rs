@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cmd::{burst, check, completions, countertest, data, decide, demo, init, man, summary, try_, watch};
+use crate::cmd::{burst, check, completions, countertest, data, decide, demo, init, man, proxy, summary, try_, watch};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::globals::{Color, GlobalArgs, Globals, stderr_palette};
@@ -70,6 +70,8 @@ pub enum Command {
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Countertest(countertest::CountertestArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
+    Proxy(proxy::ProxyArgs),
+    #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Data(data::DataArgs),
     #[allow(missing_docs, reason = "the words of the struct are the help text")]
     Completions(completions::CompletionsArgs),
@@ -112,6 +114,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Summary(args) => summary::run(args, &globals),
         Command::Decide(args) => decide::run(args, &globals),
         Command::Countertest(args) => countertest::run(args, &globals),
+        Command::Proxy(args) => proxy::run(args, &globals),
         Command::Data(args) => data::run(args, &globals),
         Command::Completions(args) => completions::run(args, &globals),
         Command::Man(args) => man::run(args, &globals),

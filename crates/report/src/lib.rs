@@ -10,11 +10,13 @@
 //! - [`watch`]: plan, units, progress and state of a campaign.
 
 pub mod burst;
+pub mod calls;
 pub mod chart;
 pub mod choice;
 pub mod countertest;
 pub mod decision;
 pub mod extra;
+pub mod harness;
 pub mod history;
 pub mod html;
 pub mod notes;

@@ -12,6 +12,7 @@ pub mod init;
 pub mod lanes;
 pub mod man;
 mod progress;
+pub mod proxy;
 mod shots;
 pub mod summary;
 mod system;

@@ -34,6 +34,23 @@ pub(super) fn raise_file_limit(at_once: u32, order: LaneOrder, lanes: usize) -> 
     .with_hint("lower `--concurrency`, or raise the limit: ulimit -n"))
 }
 
+/// How many connections this process can have with `files` open files each, up to `wished`: the limit is raised as far as
+/// the system lets it.
+pub(super) fn connections_within_the_file_limit(wished: u32, files: u64) -> u32 {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let needed = u64::from(wished) * files + 64;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let before = limit.current;
+        limit.current = limit.maximum.map(|hard| needed.min(hard)).or(Some(needed));
+        if setrlimit(Resource::Nofile, limit).is_err() {
+            limit.current = before;
+        }
+    }
+    let room = limit.current.map_or(u64::from(wished), |current| current.saturating_sub(64) / files);
+    u32::try_from(room.max(1)).unwrap_or(u32::MAX).min(wished)
+}
+
 /// Makes Linux enlarge this process's table of open files now. It would do so at 256, 512, ... descriptors in the middle
 /// of the burst, and with several threads the one that opens a connection stands still for milliseconds meanwhile.
 fn grow_file_table(needed: u64) {

@@ -1,0 +1,184 @@
+//! Serves until stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use peaklane_core::prefix::Bounds;
+use peaklane_report::units::{count, counted};
+use peaklane_run::proxy::{Bodies, Losses, Metrics, Recorder, Recording, Settings};
+use peaklane_wire::client::Limits;
+use peaklane_wire::proxy::{OnDisconnect, Pages, Policy, Proxy, Room, listen, open_doors};
+use tokio::sync::watch;
+
+use super::live::{Live, Screen};
+use super::upstreams::{Behind, behind};
+use super::{Leaving, ServeArgs};
+use crate::cmd::lanes::event_loop;
+use crate::cmd::system::{connections_within_the_file_limit, stop_on_signal, survive_the_file_size_limit};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::load::{ProcessEnvironment, key_from_variable};
+use crate::out;
+
+/// How long streams may go on after a stop.
+const DRAIN: Duration = Duration::from_secs(30);
+/// How often losses are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Open files of one client: its own connection and the one to the upstream.
+const FILES_EACH: u64 = 2;
+
+fn wall_us() -> i64 {
+    // A clock before 1970 is one that nobody set.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+/// Serves.
+///
+/// # Errors
+/// [`Failure`] as in [`super::run`].
+pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> {
+    let policy = policy(args)?;
+    if policy.token.is_none() && !args.listen.ip().is_loopback() {
+        return Err(Failure::usage(format!(
+            "{} can be reached from other machines, and the proxy has no token",
+            args.listen
+        ))
+        .with_hint("put a token into a variable and name it: `--token-env PROXY_TOKEN`; or listen at 127.0.0.1"));
+    }
+    let Behind { upstreams, network } = behind(args, globals)?;
+    let shown: Vec<String> = upstreams
+        .iter()
+        .map(|u| u.name().map_or_else(|| u.shown(), |name| format!("{name} = {}", u.shown())))
+        .collect();
+    let bodies = args.keep_bodies.as_deref().map(Bodies::in_folder).transpose();
+    let bodies =
+        bodies.map_err(|e| Failure::of(Exit::Unmeasured, &e, Some("name a folder that can be written to".into())))?;
+    let unkept = bodies.as_ref().map(Bodies::lost);
+    let memory = args.memory as usize;
+    let room = Room::new(memory << 20);
+    let runtime = event_loop()?;
+    survive_the_file_size_limit(&runtime);
+    // The port first: a second proxy on it must not touch the store.
+    let listener = runtime.block_on(listen(args.listen)).map_err(|e| Failure::of(Exit::Usage, &e, e.hint()))?;
+    let address = listener.local_addr().map_or(args.listen, |address| address);
+    let store = (!args.no_store).then(|| globals.store.path());
+    let screen = Screen::new(args.live, globals);
+    let live = Live::new(&screen, globals);
+    let settings = Settings {
+        prefix: process_prefix(),
+        store,
+        analyse: !args.no_prefix,
+        bounds: Bounds { text_bytes: memory << 20, ..Bounds::default() },
+        bodies,
+        finished: Some(live.finished()),
+    };
+    let (recorder, recording) = Recorder::start(settings, &room)?;
+    let page = Page { path: args.metrics.clone(), metrics: Arc::clone(&recording.metrics) };
+    let proxy = Proxy::new(upstreams, policy, network, Arc::new(recorder), room, wall_us)
+        .map_err(|e| Failure::of(Exit::Usage, &e, e.hint()))?
+        .with_pages(Box::new(page));
+    let connections = connections_within_the_file_limit(args.connections, FILES_EACH);
+    // Read by scripts that asked for a free port, so it comes before all else and also with `--quiet`.
+    out::say(&format!("listening on http://{address}\n"));
+    let to = shown.join(", ");
+    out::note(globals, &format!("upstream {to}; a harness reaches session S at http://{address}/s/S/v1"));
+    if connections < args.connections {
+        out::warn(globals, &format!("the limit of open files allows {connections} connections at once (ulimit -n)"));
+    }
+    let drain = args.drain_timeout.map_or(DRAIN, |limit| limit.as_duration());
+    let losses = Arc::clone(&recording.losses);
+    let cut = runtime.block_on(async {
+        let (stop, stopped) = watch::channel(false);
+        stop_on_signal(stop);
+        let watching = tokio::spawn(watch_losses(losses, globals.clone()));
+        let cut = open_doors(Arc::new(proxy), listener, connections as usize, stopped, drain).await;
+        watching.abort();
+        cut
+    });
+    // With the runtime go the last tasks and with them the recorder, so that its thread comes to its end.
+    drop(runtime);
+    screen.end();
+    Ok(farewell(recording, cut, unkept.map_or(0, |n| n.load(Ordering::Relaxed)), globals))
+}
+
+fn policy(args: &ServeArgs) -> Result<Policy, Failure> {
+    let usual = Policy::default();
+    let env = ProcessEnvironment;
+    let token = args.token_env.as_deref().map(|name| key_from_variable(name, &env)).transpose()?;
+    let first_byte = args.first_byte_timeout.map_or(usual.limits.first_byte, |t| t.as_duration());
+    let idle = args.idle_timeout.map_or(usual.limits.idle, |t| t.as_duration());
+    let total = usual.limits.total.max(first_byte).max(idle);
+    Ok(Policy {
+        limits: Limits { first_byte, idle, total },
+        on_disconnect: match args.on_disconnect {
+            Leaving::Close => OnDisconnect::Close,
+            Leaving::Drain => OnDisconnect::Drain,
+        },
+        token,
+        inject_usage: args.inject_usage,
+        ..usual
+    })
+}
+
+/// Unique to this process: when it began, and its number. Begins ids of calls and names of nameless sessions.
+fn process_prefix() -> String {
+    let began = wall_us() / 1_000;
+    format!("{began:x}-{:x}", std::process::id())
+}
+
+/// The proxy's own page.
+struct Page {
+    path: String,
+    metrics: Arc<Metrics>,
+}
+
+impl Pages for Page {
+    fn page(&self, path: &str) -> Option<(&'static str, String)> {
+        (self.path == path).then(|| ("text/plain; version=0.0.4", self.metrics.text()))
+    }
+}
+
+/// Says once that records are being lost, and once that the disk takes them again.
+async fn watch_losses(losses: Arc<Losses>, globals: Globals) {
+    let (mut told, mut lost) = (None, 0);
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let said = losses.said();
+        if let Some(why) = said.as_ref().filter(|why| Some(*why) != told.as_ref()) {
+            out::warn(&globals, &format!("{why}; streams go on, and calls wait to be recorded"));
+        }
+        told = said.or(told);
+        let now = losses.calls();
+        if now > lost {
+            out::warn(&globals, &format!("{} could not be recorded so far", counted(now, "call")));
+            lost = now;
+        }
+    }
+}
+
+/// Waits for the last records, and says what became of all.
+fn farewell(recording: Recording, cut: usize, unkept: u64, globals: &Globals) -> Exit {
+    let (losses, metrics) = recording.finish();
+    let (calls, [plain, upgraded, refused]) = metrics.totals();
+    let mut text = format!("{} passed", counted(calls, "call"));
+    for (n, what) in [(plain, "other requests"), (upgraded, "upgraded connections"), (refused, "refused requests")] {
+        if n > 0 {
+            text.push_str(&format!(", {} {what}", count(n)));
+        }
+    }
+    out::note(globals, &text);
+    if losses.calls() > 0 {
+        let why = losses.said().map_or_else(String::new, |why| format!(": {why}"));
+        out::warn(globals, &format!("{} could not be recorded{why}", counted(losses.calls(), "call")));
+    }
+    if unkept > 0 {
+        out::warn(globals, &format!("{} could not be kept", counted(unkept, "request body")));
+    }
+    if cut > 0 {
+        out::warn(globals, &format!("{} cut off at the end of the drain time", counted(cut as u64, "connection")));
+        return Exit::Unmeasured;
+    }
+    Exit::Fine
+}
