@@ -25,10 +25,12 @@ pub mod purge;
 #[cfg(test)]
 mod sample;
 pub mod sentence;
+pub mod sessions;
 pub mod summary;
 pub mod table;
 mod throughput;
 pub mod timeline;
+pub mod trace_sessions;
 pub mod try_json;
 pub mod try_view;
 pub mod units;

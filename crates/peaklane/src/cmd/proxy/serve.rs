@@ -84,8 +84,12 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
     out::say(&format!("listening on http://{address}\n"));
     let to = shown.join(", ");
     out::note(globals, &format!("upstream {to}; a harness reaches session S at http://{address}/s/S/v1"));
-    if connections < args.connections {
-        out::warn(globals, &format!("the limit of open files allows {connections} connections at once (ulimit -n)"));
+    let limit = format!("the limit of open files allows {connections} connections at once (ulimit -n)");
+    match () {
+        // Few enough to be met by a team.
+        () if connections < args.connections / 2 => out::warn(globals, &limit),
+        () if connections < args.connections => out::detail(globals, &limit),
+        () => {}
     }
     let drain = args.drain_timeout.map_or(DRAIN, |limit| limit.as_duration());
     let losses = Arc::clone(&recording.losses);

@@ -1,9 +1,11 @@
 //! `peaklane summary`: what was measured, from the store or from CSV files alone.
 
+mod calls;
 mod gather;
 mod history;
 mod select;
 mod series;
+mod sessions;
 mod status;
 
 use std::collections::HashMap;
@@ -37,6 +39,9 @@ Examples:
   peaklane summary --peak 16:00 lane-a.csv
   peaklane summary status                 is the campaign alive, what ran, what is next
   peaklane summary history                what happened beside the measurements
+  peaklane summary sessions               sessions of harnesses: time, tokens, broken prefixes, cost
+  peaklane summary sessions run.jsonl     the same of sessions that were recorded elsewhere
+  peaklane summary calls --session run-1 --format json
 
 `summary status` ends with 1 where nobody watches a campaign that is due.";
 
@@ -47,8 +52,8 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct SummaryArgs {
     /// Files written by `burst --csv`; a first word says what to show: `lanes`, `status` (how the campaign of `watch` stands),
-    /// or `history` (what happened beside the measurements). Default: the lanes in the store. Example:
-    /// `lane-a.csv lane-b.csv`
+    /// `history` (what happened beside the measurements), `sessions` or `calls` (of harnesses, as `proxy` recorded them; trace
+    /// files may follow `sessions`). Default: the lanes in the store. Example: `lane-a.csv lane-b.csv`
     #[arg(value_name = "FILES")]
     pub what: Vec<PathBuf>,
 
@@ -75,6 +80,18 @@ pub struct SummaryArgs {
     #[arg(long, value_name = "ID")]
     pub campaign: Option<String>,
 
+    /// Only this session of a harness. Default: all. Example: `--session run-1`
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+
+    /// Only so many of the newest calls or sessions. Default: all sessions; 50 calls in a table. Example: `--last 20`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
+
+    /// Only calls that got no whole answer, and sessions with such calls. Default: all. Example: `--failed`
+    #[arg(long)]
+    pub failed: bool,
+
     /// The window that is the peak, by its local begin. Default: the one that the configuration declares; where there is
     /// none, the worst window is marked. Example: `--peak 16:00`
     #[arg(long, value_name = "HH:MM")]
@@ -100,6 +117,22 @@ pub fn run(args: &SummaryArgs, globals: &Globals) -> Result<Exit, Failure> {
         }
         let zone = config.as_ref().and_then(|c| c.time_zone.as_deref()).and_then(|name| time_zone(name).ok());
         return history::run(store, &wish, &zone.unwrap_or_else(TimeZone::system), globals);
+    }
+    match subject {
+        Subject::Sessions => return sessions::run(files, args, &wish, config.as_ref(), globals),
+        Subject::Calls => {
+            if let Some(file) = files.first() {
+                return Err(Failure::usage(format!("calls are not read from `{}`", file.display()))
+                    .with_hint("calls are in the store alone; `summary sessions FILE` reads recorded sessions"));
+            }
+            return calls::run(args, &wish, config.as_ref(), globals);
+        }
+        Subject::Lanes | Subject::History => {}
+    }
+    let of_calls = [(args.session.is_some(), "--session"), (args.last.is_some(), "--last"), (args.failed, "--failed")];
+    if let Some((_, option)) = of_calls.iter().find(|(given, _)| *given) {
+        return Err(Failure::usage(format!("`{option}` narrows calls and sessions, not lanes"))
+            .with_hint("say what to show first: `peaklane summary sessions` or `peaklane summary calls`"));
     }
     let from_store = files.is_empty();
     let mut gathered = if from_store { gather::from_store(store, &wish)? } else { gather::from_files(files, &wish)? };
@@ -204,6 +237,8 @@ fn price_in<'a>(config: Option<&'a Config>, lane: &str) -> Option<&'a Price> {
 enum Subject {
     Lanes,
     History,
+    Sessions,
+    Calls,
 }
 
 /// The subject and the files among the words: the first word may say what to show.
@@ -211,6 +246,8 @@ fn subject(what: &[PathBuf]) -> (Subject, &[PathBuf]) {
     match what {
         [first, rest @ ..] if first == Path::new("lanes") => (Subject::Lanes, rest),
         [first, rest @ ..] if first == Path::new("history") => (Subject::History, rest),
+        [first, rest @ ..] if first == Path::new("sessions") => (Subject::Sessions, rest),
+        [first, rest @ ..] if first == Path::new("calls") => (Subject::Calls, rest),
         all => (Subject::Lanes, all),
     }
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use peaklane_core::burst::BurstHeader;
 use peaklane_core::config::{Day, Micros};
 use peaklane_store::EventRow;
@@ -83,6 +84,18 @@ impl Wish {
                 own.or_else(|| utc_day(header.started_unix_us)).is_some_and(|own| own >= *day)
             }
         }
+    }
+
+    /// The begin of what was asked for, microseconds since the Unix epoch (UTC); a date begins in that zone.
+    pub(super) fn since_unix_us(&self, zone: &TimeZone) -> Option<i64> {
+        Some(match self.since.as_ref()? {
+            Since::Instant(instant) => *instant,
+            Since::Ago(span) => self.now_unix_us.saturating_sub(i64::try_from(span.as_us()).unwrap_or(i64::MAX)),
+            Since::Day(day) => {
+                let midnight: jiff::civil::Date = day.to_string().parse().ok()?;
+                zone.to_ambiguous_zoned_datetime(midnight.at(0, 0, 0, 0)).compatible().ok()?.timestamp().as_microsecond()
+            }
+        })
     }
 
     /// True for an event of a lane and task class that were asked for, since then; one that concerns no lane concerns all.
