@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -174,14 +175,43 @@ pub struct Running<'a> {
     sandbox: &'a Sandbox,
     child: Child,
     started: Instant,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Said>,
+    stderr: Option<Said>,
 }
 
 impl Running<'_> {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until a line on its standard error begins with `begin`, and gives the rest of that line.
+    ///
+    /// # Panics
+    /// When it ends, or the sandbox's limit is over, without such a line.
+    pub fn wait_for_line(&mut self, begin: &str) -> String {
+        loop {
+            let ended = self.child.try_wait().expect("a child can be waited for").is_some();
+            let said = self.stderr.as_ref().map_or_else(String::new, |said| {
+                String::from_utf8_lossy(&said.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+            });
+            // Whole lines only: the rest of one that is still being written would be cut.
+            let whole = said.rfind('\n').map_or("", |at| &said[..at]);
+            if let Some(rest) = whole.lines().find_map(|line| line.strip_prefix(begin)) {
+                return rest.to_owned();
+            }
+            assert!(!ended && self.started.elapsed() < self.sandbox.limit, "no line `{begin}`; it said:\n{said}");
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Sends it a signal, by the name that `kill` knows: `TERM`, `INT`.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
     }
 
     /// Ends it like `kill -9`, and says what it had printed.
@@ -212,8 +242,11 @@ impl Running<'_> {
     fn finish(&mut self) -> Ran {
         let status = self.child.wait().expect("a child can be waited for");
         let elapsed = self.started.elapsed();
-        let text = |reader: Option<JoinHandle<Vec<u8>>>| {
-            let bytes = reader.and_then(|r| r.join().ok()).unwrap_or_default();
+        let text = |said: Option<Said>| {
+            let bytes = said.map_or_else(Vec::new, |said| {
+                let _ = said.reader.join();
+                std::mem::take(&mut *said.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+            });
             let mut said = self.sandbox.said.borrow_mut();
             said.extend_from_slice(&bytes);
             said.push(b'\n');
@@ -256,14 +289,27 @@ impl Ran {
     }
 }
 
-fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
+/// What a program says, as it says it.
+#[derive(Debug)]
+struct Said {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+fn collect(pipe: Option<impl Read + Send + 'static>) -> Said {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&bytes);
+    let reader = std::thread::spawn(move || {
+        let Some(mut pipe) = pipe else { return };
+        let mut piece = [0; 8 << 10];
+        while let Ok(n) = pipe.read(&mut piece) {
+            if n == 0 {
+                return;
+            }
+            shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..n]);
         }
-        bytes
-    })
+    });
+    Said { bytes, reader }
 }
 
 fn list(dir: &Path, files: &mut Vec<PathBuf>) {

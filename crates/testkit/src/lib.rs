@@ -5,6 +5,7 @@ pub mod case;
 pub mod data;
 pub mod expect;
 pub mod expected;
+pub mod harness;
 mod http1;
 pub mod io;
 pub mod log;

@@ -95,7 +95,7 @@ fn what_a_session_cost_is_known_only_where_every_part_of_it_is() {
     let prices = Prices { of_lane: &|lane| (lane == Some("lane-a")).then(|| price.clone()), zones: &|_| None };
     // 400 fresh at $1, 600 cached at $0.1, 100 out at $4 for a million: 400 + 60 + 400 micro-dollars.
     let one = call(1, 0, 1, 1);
-    assert_eq!(summary(&[one.clone()], &prices).unwrap().micro_usd, Some(860));
+    assert_eq!(summary(std::slice::from_ref(&one), &prices).unwrap().micro_usd, Some(860));
     let mut elsewhere = call(2, 10, 1, 1);
     elsewhere.lane = None;
     let both = summary(&[one.clone(), elsewhere], &prices).unwrap();

@@ -19,14 +19,18 @@ use serde_json::{Value, json};
 use crate::support::{End, burst, project_file};
 
 /// The schemas that are published.
-const SCHEMAS: [&str; 13] = [
+const SCHEMAS: [&str; 17] = [
     "burst",
+    "calls",
     "check",
     "countertest",
     "data-purge",
     "decide",
     "demo",
     "history",
+    "proxy-env",
+    "sessions",
+    "sessions-files",
     "summary",
     "summary-status",
     "try",

@@ -47,7 +47,16 @@ impl Losses {
     }
 
     fn tell(&self, error: &StoreError) {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(inner) = cause {
+            let words = inner.to_string();
+            if !text.contains(&words) {
+                text.push_str(&format!(": {words}"));
+            }
+            cause = inner.source();
+        }
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 }
 

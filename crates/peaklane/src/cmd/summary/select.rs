@@ -93,7 +93,11 @@ impl Wish {
             Since::Ago(span) => self.now_unix_us.saturating_sub(i64::try_from(span.as_us()).unwrap_or(i64::MAX)),
             Since::Day(day) => {
                 let midnight: jiff::civil::Date = day.to_string().parse().ok()?;
-                zone.to_ambiguous_zoned_datetime(midnight.at(0, 0, 0, 0)).compatible().ok()?.timestamp().as_microsecond()
+                zone.to_ambiguous_zoned_datetime(midnight.at(0, 0, 0, 0))
+                    .compatible()
+                    .ok()?
+                    .timestamp()
+                    .as_microsecond()
             }
         })
     }

@@ -1,0 +1,101 @@
+//! Real agents' traffic replayed through the proxy: the scripted model, and the real small one.
+
+use std::path::PathBuf;
+
+use peaklane_testkit::harness::ScriptedModel;
+use peaklane_testkit::real_server::RealServer;
+use peaklane_testkit::traces;
+use serde_json::Value;
+
+use crate::support::{Proxy, body_of, post, sandbox, summary};
+
+fn files() -> Option<Vec<PathBuf>> {
+    let folder = traces::folder()?;
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no trace");
+    Some(files)
+}
+
+fn path_of(api: &str) -> &'static str {
+    match api {
+        "responses" => "v1/responses",
+        "messages" => "v1/messages",
+        _ => "v1/chat/completions",
+    }
+}
+
+#[test]
+fn traces_replayed_through_the_proxy_give_the_figures_that_they_have_on_paper() {
+    let Some(files) = files() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let Some(model) = ScriptedModel::start(scratch.path()) else { return };
+    let sandbox = sandbox();
+    let proxy = Proxy::start(&sandbox, &model.base_url("replay"), &["--keep-bodies", "bodies"]);
+    let mut sent = 0;
+    for file in &files {
+        for line in std::fs::read_to_string(file).unwrap().lines() {
+            let call: Value = serde_json::from_str(line).unwrap();
+            let path = format!("/s/{}/{}", call["session"].as_str().unwrap(), path_of(call["api"].as_str().unwrap()));
+            let answer = proxy.talk(&post(&path, &call["body"].to_string()));
+            assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+            sent += 1;
+        }
+    }
+    proxy.stop().expect_code(0);
+    assert_eq!(model.requests("replay").len(), sent);
+    let sessions = summary(&sandbox, &["sessions"]);
+    for file in &files {
+        let words = ["sessions", file.to_str().unwrap()];
+        for paper in summary(&sandbox, &words) {
+            let name = paper["session"].as_str().unwrap();
+            let live = sessions.iter().find(|s| s["session"] == name).unwrap_or_else(|| panic!("{name} is not there"));
+            assert_eq!((&live["calls"], &live["pairs"]), (&paper["calls"], &paper["pairs"]), "{name}");
+            assert_eq!(live["append_only_pairs"], paper["append_only_pairs"], "{name}");
+            if let (Some(a), Some(b)) = (live["reuse_min"].as_f64(), paper["reuse_min"].as_f64()) {
+                assert!((a - b).abs() <= 0.00005 + 1e-12, "{name}: {a} {b}");
+            }
+            // The bodies that were kept say the same once more.
+            let kept = summary(&sandbox, &["sessions", &format!("bodies/{name}.jsonl")]);
+            assert_eq!(kept[0]["pair_list"].as_array().map(Vec::len), paper["pair_list"].as_array().map(Vec::len));
+        }
+    }
+}
+
+#[test]
+fn the_real_model_counts_what_the_proxy_records() {
+    let Some(server) = RealServer::find() else { return };
+    let sandbox = sandbox();
+    let proxy = Proxy::start(&sandbox, server.url(), &[]);
+    // Small enough for a small model's context, in two turns that go on from each other.
+    let turn = |messages: &str| {
+        let body = format!(
+            "{{\"model\":\"m\",\"stream\":true,\"stream_options\":{{\"include_usage\":true}},\"max_tokens\":8,\"temperature\":0,\"messages\":[{messages}]}}"
+        );
+        proxy.talk(&post("/s/real/v1/chat/completions", &body))
+    };
+    let first =
+        "{\"role\":\"system\",\"content\":\"Answer with one word.\"},{\"role\":\"user\",\"content\":\"Say yes.\"}";
+    let second =
+        format!("{first},{{\"role\":\"assistant\",\"content\":\"Yes\"}},{{\"role\":\"user\",\"content\":\"Again.\"}}");
+    let answers = [turn(first), turn(&second)];
+    proxy.stop().expect_code(0);
+    let calls = summary(&sandbox, &["calls"]);
+    assert_eq!(calls.len(), 2);
+    for (call, answer) in calls.iter().zip(&answers) {
+        let text = String::from_utf8_lossy(&body_of(answer)).into_owned();
+        // The server's own counts, read out of its stream by plain search.
+        let chunks = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let usage = chunks.filter_map(|c| serde_json::from_str::<Value>(c).ok()).map(|c| c["usage"].clone());
+        let usage = usage.filter(Value::is_object).next_back().expect("the server counts");
+        assert_eq!(call["prompt_tokens"], usage["prompt_tokens"], "{call:#}");
+        assert_eq!(call["completion_tokens"], usage["completion_tokens"]);
+        assert_eq!((call["outcome"].as_str(), call["http_status"].as_u64()), (Some("ok"), Some(200)));
+        assert!(call["ttft_ms"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(calls[1]["prefix"]["reuse"], 1.0);
+}
