@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 pub type Entry = fn(&[u8]);
 
 /// Every entry by the name of its target and of its folder of seeds.
-pub const ENTRIES: [(&str, Entry); 7] = [
+pub const ENTRIES: [(&str, Entry); 10] = [
     ("sse", sse),
     ("reading", reading),
     ("h1", h1),
@@ -34,6 +34,9 @@ pub const ENTRIES: [(&str, Entry); 7] = [
     ("config", config),
     ("csv", csv),
     ("classify", classify),
+    ("prompt", prompt),
+    ("trace", trace),
+    ("proxy", proxy),
 ];
 
 /// Longest message of a record, characters: 400 and what is put around them.
@@ -220,6 +223,152 @@ pub fn h1(bytes: &[u8]) {
             laws(&tried.record);
             assert!(!format!("{:?}", tried.record).contains(KEY), "the key is in the record");
         }
+    });
+}
+
+/// Request bodies. First byte: the API. Laws: the segments are the whole text, each of them JSON with a newline behind it; a
+/// prompt repeats itself whole; shares are shares, however the prompt is held against its own half.
+pub fn prompt(bytes: &[u8]) {
+    use peaklane_core::prefix::{Bounds, Prompt, Sessions};
+    let Some((&api, body)) = bytes.split_first() else { return };
+    let api = Api::ALL[usize::from(api) % Api::ALL.len()];
+    let Ok(prompt) = Prompt::from_body(api, body) else { return };
+    assert_eq!(prompt.segments.last().map_or(0, |s| s.end), prompt.text.len());
+    for n in 0..prompt.segments.len() {
+        let segment = prompt.segment(n);
+        let text = std::str::from_utf8(segment).expect("what was text stays text");
+        let (json, end) = text.split_at(text.len() - 1);
+        assert_eq!(end, "\n");
+        // Numbers beyond a float, and nesting deeper than that reader likes, are ours alone to read.
+        if let Err(error) = serde_json::from_str::<serde_json::Value>(json) {
+            let said = error.to_string();
+            assert!(said.contains("recursion") || said.contains("range") || said.contains("control"), "{said}: {json}");
+        }
+    }
+    let mut sessions = Sessions::new(Bounds { text_bytes: 64 << 10, ..Bounds::default() }, "auto-");
+    let mut half = prompt.clone();
+    half.segments.truncate(prompt.segments.len() / 2);
+    half.text.truncate(half.segments.last().map_or(0, |s| s.end));
+    for one in [half, prompt.clone(), prompt.clone(), prompt] {
+        let placed = sessions.enter(None, one, 0);
+        let figures = placed.figures;
+        for share in [figures.reuse(), figures.warm(), figures.reuse_best()].into_iter().flatten() {
+            assert!((0.0..=1.0).contains(&share), "{figures:?}");
+        }
+        if placed.retry > 0 && !figures.helper && figures.former_bytes.is_some() {
+            assert_eq!(figures.lost_bytes(), Some(0), "{figures:?}");
+        }
+    }
+}
+
+/// Lines of recorded sessions. Law: a call, or told in words what is wrong.
+pub fn trace(bytes: &[u8]) {
+    use peaklane_core::prefix::trace::{TraceCall, session_of};
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut calls = Vec::new();
+    for line in text.lines() {
+        match TraceCall::read(line) {
+            Ok(call) => calls.push(call),
+            Err(error) => assert!(!error.to_string().trim().is_empty()),
+        }
+    }
+    if let Some(session) = session_of(None, &calls) {
+        assert_eq!(session.pairs as usize, session.pair_list.len());
+        assert!(session.pair_list.iter().all(|p| (0.0..=1.0).contains(&p.reuse) && p.common <= p.a_bytes));
+    }
+}
+
+/// What a client sends and what an upstream answers, through the proxy. First byte: whether the upstream closes; second: where
+/// to cut; then the client's bytes, `|||`, and the upstream's. Laws: it comes to its end; every call that was told of is told to
+/// be over.
+pub fn proxy(bytes: &[u8]) {
+    use peaklane_wire::proxy::{Asked, Ended, Guest, Passed, Policy, Proxy, Room, Tap, Upstream};
+    struct Counts(AtomicU64, AtomicU64);
+    impl Tap for Counts {
+        fn asked(&self, _: Asked) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn ended(&self, ended: Ended) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            laws(&ended.record);
+        }
+        fn passed(&self, _: Passed) {}
+    }
+    struct Client(DuplexStream);
+    impl tokio::io::AsyncRead for Client {
+        fn poll_read(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+            buf: &mut tokio::io::ReadBuf<'_>,
+        ) -> std::task::Poll<std::io::Result<()>> {
+            std::pin::Pin::new(&mut self.0).poll_read(cx, buf)
+        }
+    }
+    impl tokio::io::AsyncWrite for Client {
+        fn poll_write(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+            buf: &[u8],
+        ) -> std::task::Poll<std::io::Result<usize>> {
+            std::pin::Pin::new(&mut self.0).poll_write(cx, buf)
+        }
+        fn poll_flush(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<std::io::Result<()>> {
+            std::pin::Pin::new(&mut self.0).poll_flush(cx)
+        }
+        fn poll_shutdown(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<std::io::Result<()>> {
+            std::pin::Pin::new(&mut self.0).poll_shutdown(cx)
+        }
+    }
+    impl Guest for Client {
+        fn reset(&mut self) {}
+    }
+    let Some((&[closes, seed], rest)) = bytes.split_first_chunk::<2>() else { return };
+    let at = rest.windows(3).position(|w| w == b"|||").unwrap_or(rest.len());
+    let (asked, answer) = (&rest[..at], rest.get(at + 3..).unwrap_or_default());
+    let lane = Scripted { seed, closes: closes & 1 == 1, answer: answer.into(), requests: Arc::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing of the system");
+    runtime.block_on(async {
+        let upstream = Upstream::new(None, "http://lane.test/v1", None, Vec::new()).expect("a base URL");
+        let counts = Arc::new(Counts(AtomicU64::new(0), AtomicU64::new(0)));
+        let tap: Arc<dyn Tap> = counts.clone();
+        let policy = Policy { inject_usage: closes & 2 == 2, ..Policy::default() };
+        let proxy =
+            Proxy::new(vec![upstream], policy, Arc::new(lane), tap, Room::new(1 << 20), || 1_796_054_400_000_000)
+                .expect("one upstream");
+        let (client, server) = tokio::io::duplex(4 << 10);
+        let (_stop, stopped) = tokio::sync::watch::channel(false);
+        let (mut read, mut write) = tokio::io::split(client);
+        let asked = asked.to_vec();
+        let talk = async move {
+            for piece in pieces(seed, &asked) {
+                if write.write_all(piece).await.is_err() {
+                    return;
+                }
+            }
+            // Half an hour is longer than every limit of the proxy for a client that says nothing.
+            tokio::time::sleep(Duration::from_secs(1_800)).await;
+        };
+        let listen = async move {
+            let mut buffer = [0; 1024];
+            while read.read(&mut buffer).await.is_ok_and(|n| n > 0) {}
+        };
+        let serve = async {
+            proxy.serve(Box::new(Client(server)), stopped).await;
+        };
+        let all = async { tokio::join!(talk, listen, serve) };
+        let ended = tokio::time::timeout(Duration::from_secs(500_000), all).await;
+        assert!(ended.is_ok(), "the proxy does not come to its end");
+        assert_eq!(counts.0.load(Ordering::Relaxed), counts.1.load(Ordering::Relaxed));
     });
 }
 

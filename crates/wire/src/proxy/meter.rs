@@ -55,6 +55,8 @@ pub(crate) struct Meter {
     headers: Vec<(String, String)>,
     copying: Option<Copying>,
     reading: Option<Box<Reading>>,
+    /// Its end was told.
+    over: bool,
 }
 
 impl Meter {
@@ -80,6 +82,7 @@ impl Meter {
             headers: headers.collect(),
             copying: Some(Copying::new(&gauge.room, announced)),
             reading: None,
+            over: false,
             gauge: Arc::clone(gauge),
         }
     }
@@ -187,6 +190,7 @@ impl Meter {
     }
 
     fn tell_ended(&mut self, mut record: TryRecord, delivery: Delivery) {
+        self.over = true;
         self.tell_asked();
         let since = |at: Instant| at.saturating_duration_since(self.began).as_micros() as u64;
         record.http_version = Some(self.about.http_version.to_owned());
@@ -201,7 +205,11 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        // A task that is dropped in the middle (the process stops) has told nothing; what was asked is told at least.
-        self.tell_asked();
+        if !self.over {
+            // The task was dropped in the middle (the proxy stops), or the two speak something else now. Who was told of the
+            // begin is told of an end.
+            let record = self.without_answer((Outcome::Truncated, "cut off before its end".to_owned()));
+            self.tell_ended(record, Delivery::ClientLeft);
+        }
     }
 }

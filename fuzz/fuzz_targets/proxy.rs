@@ -1,0 +1,4 @@
+#![no_main]
+//! Fuzz target `proxy`; what it does is in `entries.rs`.
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| peaklane_fuzz::proxy(bytes));
