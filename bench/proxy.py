@@ -37,7 +37,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(port, seconds=60):
+def wait_for(port, seconds=180):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with socket.socket() as s:
@@ -140,8 +140,10 @@ model_list:
   - model_name: "*"
     litellm_params: {{ model: "openai/*", api_base: "http://127.0.0.1:{self.upstream}/v1", api_key: none }}
 """)
+        # It wants a key of its own otherwise; here it is on loopback and for minutes.
+        allowed = {**os.environ, "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
         return self.start(PROXY_CPU, [self.a.litellm, "--config", conf, "--host", "127.0.0.1", "--port", port,
-                                      "--num_workers", "1"], port), port
+                                      "--num_workers", "1"], port, env=allowed), port
 
     def load(self, port, *more, path="/v1/chat/completions"):
         words = ["taskset", "-c", LOAD_CPU, self.a.refload, "--to", f"127.0.0.1:{port}", "--path", path, *map(str, more)]

@@ -16,6 +16,7 @@ pub mod choice;
 pub mod countertest;
 pub mod decision;
 pub mod extra;
+pub mod genai;
 pub mod harness;
 pub mod history;
 pub mod html;

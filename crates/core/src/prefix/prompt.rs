@@ -235,6 +235,8 @@ impl Parts {
             piece.end(Part::Message, Some(0), "user".into(), field);
             return Ok(());
         }
+        // They are nearly all of a body: a buffer that grows would copy them several times.
+        piece.text.reserve(scan.left());
         let mut leading = api == Api::Chat;
         scan.array(|scan| {
             let (mut role, mut kind) = (None, None);

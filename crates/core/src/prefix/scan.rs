@@ -57,6 +57,11 @@ impl<'a> Scan<'a> {
         Err(ScanError::Cut)
     }
 
+    /// Bytes that are still to be read.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
     fn take(&mut self, byte: u8) -> Result<(), ScanError> {
         if self.peek()? == byte {
             self.at += 1;

@@ -2,6 +2,8 @@
 
 pub mod env;
 mod live;
+#[cfg(feature = "otel")]
+mod otlp;
 mod serve;
 mod upstreams;
 
@@ -114,6 +116,12 @@ pub struct ServeArgs {
     /// Draw a table of the sessions that is renewed as calls come. Default: off, one line per call. Example: `--live`
     #[arg(long)]
     pub live: bool,
+
+    /// Send each finished call as an OpenTelemetry span to this collector (OTLP over HTTP, JSON); headers come from
+    /// OTEL_EXPORTER_OTLP_HEADERS. Default: none. Example: `--otlp http://127.0.0.1:4318`
+    #[cfg(feature = "otel")]
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
 
     /// Path of the page for Prometheus, or `off`. Default: `/metrics`. Example: `--metrics /-/metrics`
     #[arg(long, value_name = "PATH", default_value = "/metrics", hide_default_value = true)]

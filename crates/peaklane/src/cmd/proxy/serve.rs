@@ -65,14 +65,30 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
     let address = listener.local_addr().map_or(args.listen, |address| address);
     let store = (!args.no_store).then(|| globals.store.path());
     let screen = Screen::new(args.live, globals);
-    let live = Live::new(&screen, globals);
+    let live = Live::new(&screen, globals).finished();
+    #[cfg(feature = "otel")]
+    let exporter = {
+        let dial: Arc<dyn peaklane_wire::io::Dial> = network.clone();
+        args.otlp.as_deref().map(|url| super::otlp::Exporter::start(url, dial)).transpose()?
+    };
+    #[cfg(feature = "otel")]
+    let live = match &exporter {
+        Some(exporter) => {
+            let (queue, mut show) = (exporter.queue(), live);
+            Box::new(move |call: &peaklane_core::call::CallRecord| {
+                show(call);
+                queue(call);
+            }) as peaklane_run::proxy::Finished
+        }
+        None => live,
+    };
     let settings = Settings {
         prefix: process_prefix(),
         store,
         analyse: !args.no_prefix,
         bounds: Bounds { text_bytes: memory << 20, ..Bounds::default() },
         bodies,
-        finished: Some(live.finished()),
+        finished: Some(live),
     };
     let (recorder, recording) = Recorder::start(settings, &room)?;
     let page = Page { path: args.metrics.clone(), metrics: Arc::clone(&recording.metrics) };
@@ -104,7 +120,12 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
     // With the runtime go the last tasks and with them the recorder, so that its thread comes to its end.
     drop(runtime);
     screen.end();
-    Ok(farewell(recording, cut, unkept.map_or(0, |n| n.load(Ordering::Relaxed)), globals))
+    let exit = farewell(recording, cut, unkept.map_or(0, |n| n.load(Ordering::Relaxed)), globals);
+    #[cfg(feature = "otel")]
+    if let Some(lost) = exporter.map(super::otlp::Exporter::finish).filter(|lost| *lost > 0) {
+        out::warn(globals, &format!("{} did not reach the collector", counted(lost, "span")));
+    }
+    Ok(exit)
 }
 
 fn policy(args: &ServeArgs) -> Result<Policy, Failure> {
