@@ -76,8 +76,9 @@ pub(super) struct Session {
 
 impl Session {
     /// Is it a call beside the main lineage? One without tools where the session has some; in a session without tools,
-    /// one that shares under half of the system lines of the largest call so far.
-    pub(super) fn is_helper(&mut self, prompt: &Prompt) -> bool {
+    /// one that shares under half of the system lines of the largest call so far and begins another conversation. A short
+    /// system text of which a clock changes the only line is still that of the same agent.
+    pub(super) fn is_helper(&mut self, prompt: &Prompt, messages: &[u64]) -> bool {
         if prompt.asked.tools > 0 {
             if !self.tools_seen {
                 self.tools_seen = true;
@@ -90,7 +91,9 @@ impl Session {
             return true;
         }
         let lines = system_lines(prompt);
-        let helper = self.largest_bytes > 0 && !half_shared(&self.largest_lines, &lines);
+        let first = messages.first().copied();
+        let goes_on = first.is_some() && self.lineages.iter().any(|l| !l.helper && l.first_message == first);
+        let helper = self.largest_bytes > 0 && !goes_on && !half_shared(&self.largest_lines, &lines);
         if prompt.text.len() > self.largest_bytes {
             (self.largest_bytes, self.largest_lines) = (prompt.text.len(), lines);
         }

@@ -127,7 +127,7 @@ impl Sessions {
         session.seq += 1;
         session.last_ms = now_ms;
         let unnamed = matches!(by, SessionBy::Prefix | SessionBy::New);
-        let helper = session.is_helper(&prompt);
+        let helper = session.is_helper(&prompt, &messages);
         let lines = system_lines(&prompt);
         let former = if helper { None } else { session.former(&chain, &messages, &lines) };
         let figures = figures(&session, former, helper, &prompt, &chain);

@@ -59,6 +59,18 @@ fn a_clock_in_the_system_text_breaks_the_lineage_but_not_the_session() {
 }
 
 #[test]
+fn without_tools_a_clock_in_a_system_text_of_one_line_is_a_break_and_another_conversation_is_a_helper() {
+    let mut all = sessions();
+    let of = |system: &str, user: &str| {
+        prompt(&json!({"messages": [{"role": "system", "content": system}, {"role": "user", "content": user}]}))
+    };
+    all.enter(named("s"), of("It is 10:01", "fix it"), 0);
+    let two = all.enter(named("s"), of("It is 10:02", "fix it"), 0).figures;
+    assert_eq!((two.helper, two.former_seq, two.divergence.unwrap().kind), (false, Some(1), BreakKind::Clock));
+    assert!(all.enter(named("s"), of("Write a commit message.", "diff"), 0).figures.helper);
+}
+
+#[test]
 fn two_runs_of_one_harness_are_two_sessions_although_they_begin_alike() {
     let mut all = sessions();
     let names: Vec<String> = [
