@@ -61,7 +61,9 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Begins with the head of a request whose first byte came at `began`.
-    pub(crate) fn new(gauge: &Arc<Gauge>, head: &RequestHead, about: About, began: Instant) -> Self {
+    ///
+    /// * `copy`: the request is kept for whoever is told of it.
+    pub(crate) fn new(gauge: &Arc<Gauge>, head: &RequestHead, about: About, began: Instant, copy: bool) -> Self {
         let late = began.elapsed().as_micros() as i64;
         let announced = head.fields.get("content-length").and_then(|l| l.parse().ok());
         let headers = head.fields.iter().filter_map(|(name, value)| {
@@ -80,7 +82,7 @@ impl Meter {
             last: None,
             about,
             headers: headers.collect(),
-            copying: Some(Copying::new(&gauge.room, announced)),
+            copying: Some(if copy { Copying::new(&gauge.room, announced) } else { Copying::counting(&gauge.room) }),
             reading: None,
             over: false,
             gauge: Arc::clone(gauge),

@@ -30,6 +30,8 @@ pub struct Policy {
     pub on_disconnect: OnDisconnect,
     /// The proxy's own token, which clients must show. `None`: everybody who can connect may call.
     pub token: Option<Secret>,
+    /// Keep a copy of each request for whoever is told of it; without, an empty one is told.
+    pub copies: bool,
     /// Ask for token counts where the client did not, and take them out of the answer again.
     pub inject_usage: bool,
 }
@@ -44,6 +46,7 @@ impl Default for Policy {
             keep_alive: 2 * minute,
             on_disconnect: OnDisconnect::Close,
             token: None,
+            copies: true,
             inject_usage: false,
         }
     }

@@ -249,7 +249,7 @@ impl Proxy {
             http_version: line.as_ref().map_or("1.1", Line::version),
             handshake: line.as_ref().map(|l| l.handshake).unwrap_or_default(),
         });
-        let mut meter = about.map(|about| Meter::new(&self.gauge, &head, about, began));
+        let mut meter = about.map(|about| Meter::new(&self.gauge, &head, about, began, self.policy.copies));
         let mut line = match line {
             Ok(line) => line,
             Err(error) => {

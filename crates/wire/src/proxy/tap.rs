@@ -175,6 +175,8 @@ impl std::fmt::Debug for Held {
 pub(crate) struct Copying {
     held: Result<Held, Gap>,
     bytes: u64,
+    /// Only the length is wanted.
+    counts_only: bool,
 }
 
 impl Copying {
@@ -187,11 +189,19 @@ impl Copying {
                 held = Err(gap);
             }
         }
-        Self { held, bytes: 0 }
+        Self { held, bytes: 0, counts_only: false }
+    }
+
+    /// Counts the bytes and keeps none of them.
+    pub(crate) fn counting(room: &Arc<Room>) -> Self {
+        Self { held: Ok(Held::new(room)), bytes: 0, counts_only: true }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
+        if self.counts_only {
+            return;
+        }
         if let Ok(held) = &mut self.held
             && let Err(gap) = held.push(bytes)
         {

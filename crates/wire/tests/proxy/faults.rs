@@ -331,3 +331,21 @@ async fn a_request_that_finds_no_room_is_passed_on_and_recorded_without_its_prom
     let told = stage.notes.asked.lock().unwrap().pop().unwrap();
     assert_eq!((told.body, told.bytes), (Err(Gap::Busy), 6_000));
 }
+
+#[tokio::test(start_paused = true)]
+async fn where_no_copy_is_wanted_the_length_is_told_and_nothing_is_held() {
+    let memory = Memory::new(|mut io, _| async move {
+        take(&mut io, 6_000).await;
+        io.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.unwrap();
+        silence().await;
+    });
+    let upstream = Upstream::new(None, "http://lane:80", None, Vec::new()).unwrap();
+    let room = Room::new(1);
+    let policy = Policy { copies: false, ..patient() };
+    let stage = Stage::over(&MemoryNet::new(), Arc::new(memory), vec![upstream], policy, room);
+    let mut io = stage.connect();
+    io.write_all(&post(&"x".repeat(6_000))).await.unwrap();
+    crate::stage::read_all_within(&mut io, Duration::from_secs(1)).await;
+    let told = stage.notes.asked.lock().unwrap().pop().unwrap();
+    assert_eq!((told.body, told.bytes), (Ok(Vec::new()), 6_000));
+}

@@ -142,6 +142,7 @@ fn policy(args: &ServeArgs) -> Result<Policy, Failure> {
             Leaving::Drain => OnDisconnect::Drain,
         },
         token,
+        copies: !args.no_prefix || args.keep_bodies.is_some(),
         inject_usage: args.inject_usage,
         ..usual
     })
