@@ -83,13 +83,7 @@ impl AttemptRecord {
         if let Some(finding) = &mut self.finding {
             TEXT_NOT_KEPT.clone_into(finding);
         }
-        for one in &mut self.tries {
-            one.content.clear();
-            one.reasoning.clear();
-            one.request_id = None;
-            one.message = None;
-            one.tool_calls.iter_mut().for_each(|call| call.arguments.clear());
-        }
+        self.tries.iter_mut().for_each(TryRecord::forget_texts);
     }
 
     /// The last try: the one whose answer counts. `None` only for an attempt that never began.

@@ -31,7 +31,7 @@ pub enum SessionBy {
     Path,
     /// A header says so.
     Header,
-    /// A field of the body says so: `prompt_cache_key`, `user`, `metadata`.
+    /// A field of the body says so: `prompt_cache_key`, `user`, `metadata`. Such a name may be a person's.
     Field,
     /// Its prompt goes on from one of that session.
     Prefix,
@@ -299,9 +299,25 @@ pub struct CallRecord {
     pub gap: Option<Gap>,
 }
 
+impl CallRecord {
+    /// Takes out what people wrote or were answered, and what a server could tell a person by: texts of the answer,
+    /// arguments of tool calls, words of the server, request ids, and the pieces of two prompts where they part. Figures,
+    /// classes, field paths and names of tools stay. The session's name stays too: see [`SessionBy::Field`] for the one
+    /// that may be a person's.
+    pub fn forget_texts(&mut self) {
+        self.record.forget_texts();
+        if let Some(found) = self.prefix.as_mut().and_then(|prefix| prefix.divergence.as_mut()) {
+            found.before.clear();
+            found.after.clear();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Outcome;
+    use crate::record::ToolCall;
 
     #[test]
     fn shares_are_of_the_former_and_of_the_new_prompt_and_blank_where_there_is_none() {
@@ -314,5 +330,53 @@ mod tests {
         assert_eq!((figures.reuse(), figures.warm(), figures.lost_bytes()), (Some(0.5), Some(0.25), Some(100)));
         let first = PrefixFigures { prompt_bytes: 400, ..PrefixFigures::default() };
         assert_eq!((first.reuse(), first.warm(), first.lost_bytes(), first.reuse_best()), (None, None, None, None));
+    }
+
+    #[test]
+    fn without_texts_no_word_of_a_prompt_or_an_answer_is_left_and_every_figure_is() {
+        let secret = || "personal words".to_owned();
+        let mut record = TryRecord::new(Outcome::Ok);
+        (record.content, record.reasoning, record.ttft_us) = (secret(), secret(), Some(7));
+        (record.request_id, record.message) = (Some(secret()), Some(secret()));
+        record.tool_calls = vec![ToolCall { name: "grep".into(), arguments: secret() }];
+        let divergence = Divergence {
+            segment: "system".into(),
+            path: "messages[0].content".into(),
+            kind: BreakKind::Clock,
+            before: secret(),
+            after: secret(),
+        };
+        let prefix =
+            PrefixFigures { prompt_bytes: 400, divergence: Some(divergence.clone()), ..PrefixFigures::default() };
+        let mut call = CallRecord {
+            id: "p-1".into(),
+            session: "s".into(),
+            session_by: SessionBy::Path,
+            seq: 1,
+            harness: None,
+            lane: None,
+            started_unix_us: 1,
+            path: "/v1/chat/completions".into(),
+            api: Some(Api::Chat),
+            model: None,
+            request_bytes: 2,
+            tools: 0,
+            sent_us: 3,
+            total_us: 4,
+            record,
+            estimated_prompt_tokens: None,
+            estimated_completion_tokens: None,
+            usage_injected: false,
+            retry: 0,
+            prefix: Some(prefix),
+            delivery: Delivery::Whole,
+            gap: None,
+        };
+        call.forget_texts();
+        let text = serde_json::to_string(&call).unwrap();
+        assert!(!text.contains("personal"), "{text}");
+        let kept = call.prefix.and_then(|prefix| prefix.divergence).unwrap();
+        assert_eq!((kept.path, kept.kind), (divergence.path, BreakKind::Clock));
+        assert_eq!((call.record.ttft_us, call.record.tool_calls[0].name.as_str()), (Some(7), "grep"));
     }
 }

@@ -114,6 +114,16 @@ pub struct TryRecord {
 }
 
 impl TryRecord {
+    /// Takes out what somebody wrote or was answered, and what a server could tell a person by. Figures, classes and names
+    /// of tools stay.
+    pub fn forget_texts(&mut self) {
+        self.content.clear();
+        self.reasoning.clear();
+        self.request_id = None;
+        self.message = None;
+        self.tool_calls.iter_mut().for_each(|call| call.arguments.clear());
+    }
+
     /// A record in which nothing was seen yet.
     pub fn new(outcome: Outcome) -> Self {
         Self {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::notes::{self, Note};
 use crate::palette::{Palette, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::units::{count, counted};
+use crate::units::{count, counted, one_line};
 use crate::words::list;
 
 /// A purge, done or only counted.
@@ -13,8 +13,10 @@ use crate::words::list;
 pub struct PurgeView {
     /// The store.
     pub store: String,
-    /// First local date that stays, `YYYY-MM-DD`.
-    pub before: String,
+    /// First local date that stays, `YYYY-MM-DD`; `None` where a session goes.
+    pub before: Option<String>,
+    /// The session whose calls go.
+    pub session: Option<String>,
     /// IANA zone in which that date begins.
     pub zone: Option<String>,
     /// Nothing was removed.
@@ -38,11 +40,20 @@ impl PurgeView {
     }
 
     fn headline(&self) -> String {
-        let Self { store, before, .. } = self;
+        let store = &self.store;
+        // Names of sessions come from clients.
+        let session = self.session.as_deref().map(one_line);
+        let (nothing, all) = match (&self.before, session) {
+            (Some(before), _) => (format!("is older than {before}"), format!("everything before {before}")),
+            (None, session) => {
+                let name = session.unwrap_or_default();
+                (format!("is of a session `{name}`"), format!("the session `{name}`"))
+            }
+        };
         match (self.is_empty(), self.dry_run) {
-            (true, _) => format!("nothing in {store} is older than {before}"),
-            (false, true) => format!("would be removed from {store}: everything before {before}"),
-            (false, false) => format!("removed from {store}: everything before {before}"),
+            (true, _) => format!("nothing in {store} {nothing}"),
+            (false, true) => format!("would be removed from {store}: {all}"),
+            (false, false) => format!("removed from {store}: {all}"),
         }
     }
 }
@@ -81,6 +92,7 @@ pub fn json(view: &PurgeView) -> Value {
     json!({
         "store": view.store,
         "before": view.before,
+        "session": view.session,
         "zone": view.zone,
         "dry_run": view.dry_run,
         "removed": removed,
@@ -121,7 +133,8 @@ mod tests {
     fn view() -> PurgeView {
         PurgeView {
             store: "team.db".into(),
-            before: "2026-11-30".into(),
+            before: Some("2026-11-30".into()),
+            session: None,
             zone: Some("Europe/Berlin".into()),
             dry_run: false,
             removed: vec![("bursts", 96), ("attempts", 1_068), ("events", 0), ("documents", 1)],
@@ -158,6 +171,24 @@ mod tests {
         };
         assert_eq!(render(&nothing, 90, Palette::PLAIN), "nothing in team.db is older than 2026-11-30\n");
         assert_eq!(json(&nothing)["compacted"], Value::Null);
+    }
+
+    #[test]
+    fn a_session_is_named_in_one_line_whatever_its_name_is() {
+        let session = PurgeView {
+            before: None,
+            session: Some("run-1\n\u{1b}[2J".into()),
+            removed: vec![("calls", 12)],
+            documents: Vec::new(),
+            unfinished_bursts_kept: 0,
+            losing_evidence: Vec::new(),
+            ..view()
+        };
+        let text = render(&session, 90, Palette::PLAIN);
+        assert!(text.starts_with("removed from team.db: the session `run-1") && !text.contains('\u{1b}'), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        let nothing = PurgeView { removed: vec![("calls", 0)], session: Some("run-1".into()), ..session };
+        assert_eq!(render(&nothing, 90, Palette::PLAIN), "nothing in team.db is of a session `run-1`\n");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use peaklane_core::call::CallRecord;
-use rusqlite::{Connection, Row, ToSql};
+use rusqlite::{Connection, ErrorCode, Row, ToSql};
 use serde::Serialize;
 
 use crate::error::StoreError;
@@ -45,8 +45,8 @@ impl CallWriter {
     /// [`TEXT_LIMIT_BYTES`]; texts of answers are never written.
     ///
     /// # Errors
-    /// [`StoreError`]: a full disk, a lock held for 5 s, a file that was removed. The next batch may be tried with the
-    /// same writer, except after [`StoreError::Gone`].
+    /// [`StoreError`]: a full disk, a lock held for 5 s, a file that was removed. The same batch may be tried again with the
+    /// same writer, except after [`StoreError::Gone`], and after [`StoreError::Bug`]: a call of the batch is there already.
     pub fn append(&mut self, calls: &[CallRecord]) -> Result<(), StoreError> {
         if FileId::of(&self.path) != Some(self.file) {
             return Err(StoreError::Gone { path: self.path.clone() });
@@ -66,7 +66,12 @@ impl CallWriter {
                 } else {
                     put_call(&mut put, call).map_err(failed)?;
                 }
-                put.run().map_err(failed)?;
+                put.run().map_err(|e| match e.sqlite_error_code() {
+                    Some(ErrorCode::ConstraintViolation) => {
+                        StoreError::Bug { path: self.path.clone(), what: format!("call {}: {e}", call.id) }
+                    }
+                    _ => failed(e),
+                })?;
             }
         }
         whole.commit().map_err(failed)

@@ -6,5 +6,6 @@ mod cases;
 mod env;
 mod faults;
 mod harness;
+mod privacy;
 mod replay;
 mod support;

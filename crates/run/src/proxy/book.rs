@@ -1,6 +1,7 @@
 //! Puts calls together: what was asked, where it belongs, what it shares, how it ended.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
 use peaklane_core::call::{CallRecord, Delivery, Gap, PrefixFigures, SESSION_HEADERS, SessionBy};
 use peaklane_core::lane::Api;
@@ -58,6 +59,8 @@ pub struct Book {
     /// Calls without a session of their own, where prompts are not compared.
     unplaced: u32,
     bodies: Option<Bodies>,
+    /// Makes names of what no text is kept of; `None` keeps texts.
+    names: Option<RandomState>,
     last_ms: u64,
     first_us: Option<i64>,
 }
@@ -73,9 +76,17 @@ impl Book {
             analyse,
             unplaced: 0,
             bodies,
+            names: None,
             last_ms: 0,
             first_us: None,
         }
+    }
+
+    /// Keeps no texts: calls are without them ([`CallRecord::forget_texts`]), and a session that a field of the body names,
+    /// which may be a person's name, gets another one, good for the life of this book.
+    pub fn without_texts(mut self) -> Self {
+        self.names = Some(RandomState::new());
+        self
     }
 
     /// Calls under way, sessions, and bytes of texts and hashes that are kept.
@@ -112,7 +123,9 @@ impl Book {
         let (model, tools) = prompt.as_ref().map_or((None, 0), |p| (p.asked.model.clone(), p.asked.tools));
         let named = named.or_else(|| {
             let field = prompt.as_ref()?.asked.session.as_deref().map(short)?;
-            Some((SessionBy::Field, field))
+            let name =
+                self.names.as_ref().map(|names| format!("{}-field-{:016x}", self.prefix, names.hash_one(&field)));
+            Some((SessionBy::Field, name.unwrap_or(field)))
         });
         // A clock that is set back must not make sessions look idle for ever.
         let first = *self.first_us.get_or_insert(asked.started_unix_us);
@@ -164,7 +177,7 @@ impl Book {
         let key = (open.lane.clone(), open.model.clone().or_else(|| record.model.clone()));
         self.learn(&key, open.prefix.as_ref(), &record);
         let (prompt, completion) = self.estimates(&key, &open, &record, ended.delivery, said_bytes);
-        Some(CallRecord {
+        let mut call = CallRecord {
             id: format!("{}-{:08}", self.prefix, ended.number),
             session: open.session,
             session_by: open.session_by,
@@ -187,7 +200,11 @@ impl Book {
             prefix: open.prefix,
             delivery: ended.delivery,
             gap: open.gap,
-        })
+        };
+        if self.names.is_some() {
+            call.forget_texts();
+        }
+        Some(call)
     }
 
     fn learn(&mut self, key: &(Option<String>, Option<String>), prefix: Option<&PrefixFigures>, record: &TryRecord) {

@@ -36,6 +36,8 @@ pub struct Settings<'a> {
     pub bounds: Bounds,
     /// Keeps request bodies.
     pub bodies: Option<Bodies>,
+    /// Keeps no texts of prompts, answers and errors, and no names that bodies give: see [`Book::without_texts`].
+    pub no_texts: bool,
     /// Told of each finished call, on the recorder's thread.
     pub finished: Option<Finished>,
 }
@@ -75,6 +77,7 @@ impl Recorder {
         let scribe = settings.store.map(|path| Scribe::start(path, Arc::clone(&losses))).transpose()?;
         let (queue, events) = sync_channel(QUEUE);
         let book = Book::new(&settings.prefix, settings.bounds, settings.analyse, settings.bodies);
+        let book = if settings.no_texts { book.without_texts() } else { book };
         let counted = Arc::clone(&metrics);
         let finished = settings.finished;
         let lost = Arc::clone(&losses);

@@ -103,12 +103,14 @@ fn write_all(writer: CallWriter, path: &Path, calls: &Receiver<CallRecord>, loss
     let mut waiting: VecDeque<CallRecord> = VecDeque::new();
     let mut open = true;
     let mut failing_since: Option<Instant> = None;
+    // Of a batch that the store refuses for one call in it, calls are tried one by one.
+    let mut largest = BATCH;
     while open || !waiting.is_empty() {
         open = open && gather(calls, &mut waiting, failing_since.is_some());
         if waiting.is_empty() {
             continue;
         }
-        let batch = waiting.len().min(BATCH);
+        let batch = waiting.len().min(largest);
         let slice = &waiting.make_contiguous()[..batch];
         let written = match &mut writer {
             Some(writer) => writer.append(slice),
@@ -120,8 +122,17 @@ fn write_all(writer: CallWriter, path: &Path, calls: &Receiver<CallRecord>, loss
         };
         match written {
             Ok(()) => {
-                failing_since = None;
+                (failing_since, largest) = (None, BATCH);
                 waiting.drain(..batch);
+            }
+            // Trying again would end the same way for ever, with all later calls behind it.
+            Err(error @ StoreError::Bug { .. }) => {
+                if batch == 1 {
+                    losses.tell(&error);
+                    losses.unwritten.fetch_add(1, Ordering::Relaxed);
+                    waiting.pop_front();
+                }
+                largest = if batch == 1 { BATCH } else { 1 };
             }
             Err(error) => {
                 losses.tell(&error);
@@ -133,6 +144,10 @@ fn write_all(writer: CallWriter, path: &Path, calls: &Receiver<CallRecord>, loss
                 if !open && since.elapsed() > LAST_TRIES {
                     losses.unwritten.fetch_add(waiting.len() as u64, Ordering::Relaxed);
                     return;
+                }
+                if !open {
+                    // Nothing is gathered any more, so nothing else waits between two tries.
+                    std::thread::sleep(PAUSE);
                 }
                 while waiting.len() > QUEUE {
                     waiting.pop_front();

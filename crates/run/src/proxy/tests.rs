@@ -141,3 +141,28 @@ fn a_store_that_cannot_be_opened_is_told_before_anything_passes() {
     let settings = Settings { store: Some(dir.path()), ..Settings::default() };
     assert!(Recorder::start(settings, &room).is_err());
 }
+
+#[test]
+fn a_call_that_the_store_refuses_is_counted_and_holds_up_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let record = |numbers: std::ops::RangeInclusive<u64>| {
+        let room = Room::new(1 << 20);
+        let settings = Settings { prefix: "p1".into(), store: Some(&path), ..Settings::default() };
+        let (recorder, recording) = Recorder::start(settings, &room).unwrap();
+        for number in numbers {
+            recorder.asked(asked(number, Some("s"), &[]));
+            recorder.ended(ended(number, Usage::default()));
+        }
+        drop(recorder);
+        recording.finish().0
+    };
+    assert_eq!(record(1..=3).calls(), 0);
+    // Ids of another process that took the same name: what must not happen.
+    let losses = record(2..=5);
+    assert_eq!(losses.calls(), 2);
+    assert!(losses.said().unwrap().contains("call p1-00000003"));
+    let mut ids = Vec::new();
+    StoreReader::open(&path).unwrap().calls(&CallFilter::default(), |call| ids.push(call.id)).unwrap();
+    assert_eq!(ids, ["p1-00000001", "p1-00000002", "p1-00000003", "p1-00000004", "p1-00000005"]);
+}

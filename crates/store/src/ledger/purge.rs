@@ -1,4 +1,5 @@
-//! Removing what is older than a day: measurements, slots, events and documents, all of it or nothing.
+//! Removing what is older than a day: measurements, slots, events, calls and documents, all of it or nothing. Calls also by
+//! their session.
 
 use std::collections::BTreeSet;
 
@@ -110,6 +111,25 @@ impl Ledger {
             let _ = self.conn.execute_batch("ROLLBACK");
         }
         done
+    }
+
+    /// Counts the calls of a session that [`Self::purge_session`] would remove; changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] as SQLite refuses.
+    pub fn would_purge_session(&self, session: &str) -> Result<Purged, StoreError> {
+        let calls = self.one("SELECT count(*) FROM calls WHERE session = ?", &[&session], |row| row.get(0))?;
+        Ok(Purged { calls: calls.unwrap_or_default(), ..Purged::default() })
+    }
+
+    /// Removes the calls of a session, whichever proxy recorded them, and says how many they were. [`Self::compact`] gives the
+    /// room back.
+    ///
+    /// # Errors
+    /// [`StoreError`] as SQLite refuses: then nothing was removed.
+    pub fn purge_session(&self, session: &str) -> Result<Purged, StoreError> {
+        let calls = self.change("DELETE FROM calls WHERE session = ?", &[&session])?;
+        Ok(Purged { calls: calls as u64, ..Purged::default() })
     }
 
     /// Writes the file anew without what was removed, and empties the log: only then are the bytes gone.

@@ -181,7 +181,7 @@ fn a_batch_that_cannot_be_written_is_not_written_in_part_and_a_removed_file_is_t
     let mut writer = CallWriter::open(&path).unwrap();
     writer.append(&[full("1", "s", 1)]).unwrap();
     // The second has an id that is there already.
-    assert!(writer.append(&[full("2", "s", 2), full("1", "s", 3)]).is_err());
+    assert!(matches!(writer.append(&[full("2", "s", 2), full("1", "s", 3)]), Err(StoreError::Bug { .. })));
     assert_eq!(ids(&StoreReader::open(&path).unwrap(), &CallFilter::default()), ["1"]);
     writer.append(&[full("2", "s", 2)]).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -198,4 +198,30 @@ fn a_purge_takes_older_calls_with_their_pieces_of_prompts() {
     assert_eq!(ledger.would_purge(&bound).unwrap().calls, 1);
     assert_eq!(ledger.purge(&bound).unwrap().calls, 1);
     assert_eq!(ids(&StoreReader::open(&path).unwrap(), &CallFilter::default()), ["2"]);
+}
+
+#[test]
+fn a_session_is_purged_with_every_piece_of_its_prompts_and_others_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let told = |id: &str, session: &str, before: &str| {
+        let mut call = full(id, session, 1_000);
+        let found = call.prefix.as_mut().and_then(|p| p.divergence.as_mut()).unwrap();
+        before.clone_into(&mut found.before);
+        call
+    };
+    // Two proxies had a session of that name.
+    let calls = [told("p-1", "a", "piece-of-a"), told("q-1", "a", "piece-of-a"), told("p-2", "b", "piece-of-b")];
+    CallWriter::open(&path).unwrap().append(&calls).unwrap();
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.would_purge_session("a").unwrap().calls, 2);
+    assert_eq!(ledger.would_purge_session("A").unwrap().calls, 0, "names are exact");
+    assert_eq!(ledger.purge_session("a").unwrap().calls, 2);
+    ledger.compact().unwrap();
+    drop(ledger);
+    assert_eq!(ids(&StoreReader::open(&path).unwrap(), &CallFilter::default()), ["p-2"]);
+    let bytes: Vec<u8> =
+        std::fs::read_dir(dir.path()).unwrap().flat_map(|e| std::fs::read(e.unwrap().path()).unwrap()).collect();
+    let holds = |text: &[u8]| bytes.windows(text.len()).any(|w| w == text);
+    assert!(holds(b"piece-of-b") && !holds(b"piece-of-a"));
 }

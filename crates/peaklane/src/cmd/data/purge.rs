@@ -25,21 +25,27 @@ Examples:
   peaklane data purge --before 2026-09-01 --dry-run   what would go
   peaklane data purge --before 2026-09-01             counts, asks, removes
   peaklane data purge --before 2026-09-01 --yes       asks nothing, for a timer
+  peaklane data purge --session run-1                 the calls of one session of a harness
 
 Exit code 0 also when there was nothing to remove, and when the answer was no.";
 
-/// Remove everything that was measured, planned or decided before a day
+/// Remove everything that was measured, planned or decided before a day, or the calls of one session
 ///
-/// Bursts with their attempts and tries, slots of plans, campaigns of which nothing is left, events, and documents (decisions,
-/// counter-tests). Then the file is written anew, so that the bytes are gone. A burst that is under way stays. CSV files are
+/// Bursts with their attempts and tries, slots of plans, campaigns of which nothing is left, events, calls of harnesses, and
+/// documents (decisions, counter-tests). Then the file is written anew, so that the bytes are gone. A burst that is under way stays. CSV files are
 /// not touched.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct PurgeArgs {
     /// First day that stays: the local date of a burst; for what has none, that date in the zone of the configuration, else in
     /// UTC. Example: `--before 2026-09-01`
-    #[arg(long, value_name = "DATE")]
-    pub before: Day,
+    #[arg(long, value_name = "DATE", required_unless_present = "session")]
+    pub before: Option<Day>,
+
+    /// Instead of a day: the calls of this session of a harness, whenever they were, and nothing else. Default: none. Example:
+    /// `--session run-1`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["before", "killed"])]
+    pub session: Option<String>,
 
     /// Only count. Default: off. Example: `--dry-run`
     #[arg(long, conflicts_with = "yes")]
@@ -60,23 +66,11 @@ pub struct PurgeArgs {
 /// # Errors
 /// [`Failure`]: exit code 2 where nobody can be asked, 3 when the store cannot be written.
 pub(super) fn run(args: &PurgeArgs, globals: &Globals) -> Result<Exit, Failure> {
-    let zone = zone(globals)?;
-    let begin = zone.to_timestamp(args.before.date().to_datetime(Time::midnight()));
-    let begin = begin.map_err(|e| Failure::of(Exit::Usage, &e, None))?;
-    let bound = PurgeBound {
-        date: args.before.to_string(),
-        unix_us: begin.as_microsecond(),
-        killed_before_unix_us: args.killed.then(|| wall_us().saturating_sub(LONGEST_BURST_US)),
-    };
+    let what = what(args, globals)?;
     let path = globals.store.path();
     // Opened to read first: what only counts changes nothing, and makes no store.
-    let counted = Ledger::open_to_read(path)?.would_purge(&bound)?;
-    let shown = |purged: &Purged, dry_run, compacted| PurgeView {
-        zone: zone.iana_name().map(str::to_owned),
-        dry_run,
-        compacted,
-        ..seen(purged, path, &bound)
-    };
+    let counted = what.count(&Ledger::open_to_read(path)?)?;
+    let shown = |purged: &Purged, dry_run, compacted| PurgeView { dry_run, compacted, ..seen(purged, path, &what) };
     if args.dry_run || counted.is_empty() {
         print(&shown(&counted, args.dry_run, None), globals)?;
         return Ok(Exit::Fine);
@@ -86,7 +80,7 @@ pub(super) fn run(args: &PurgeArgs, globals: &Globals) -> Result<Exit, Failure> 
         return Ok(Exit::Fine);
     }
     let ledger = Ledger::open(path)?;
-    let purged = ledger.purge(&bound)?;
+    let purged = what.remove(&ledger)?;
     let compacted = match ledger.compact() {
         Ok(()) => true,
         Err(StoreError::Busy { .. }) => false,
@@ -96,6 +90,47 @@ pub(super) fn run(args: &PurgeArgs, globals: &Globals) -> Result<Exit, Failure> 
     };
     print(&shown(&purged, false, Some(compacted)), globals)?;
     Ok(Exit::Fine)
+}
+
+/// What is to go.
+enum What {
+    /// Everything before a day, which begins in that zone.
+    Older(PurgeBound, TimeZone),
+    /// The calls of a session.
+    Session(String),
+}
+
+impl What {
+    fn count(&self, ledger: &Ledger) -> Result<Purged, StoreError> {
+        match self {
+            Self::Older(bound, _) => ledger.would_purge(bound),
+            Self::Session(name) => ledger.would_purge_session(name),
+        }
+    }
+
+    fn remove(&self, ledger: &Ledger) -> Result<Purged, StoreError> {
+        match self {
+            Self::Older(bound, _) => ledger.purge(bound),
+            Self::Session(name) => ledger.purge_session(name),
+        }
+    }
+}
+
+fn what(args: &PurgeArgs, globals: &Globals) -> Result<What, Failure> {
+    let before = match (&args.before, &args.session) {
+        (_, Some(session)) => return Ok(What::Session(session.clone())),
+        (Some(before), None) => before,
+        (None, None) => return Err(Failure::usage("neither a day nor a session is named")),
+    };
+    let zone = zone(globals)?;
+    let begin = zone.to_timestamp(before.date().to_datetime(Time::midnight()));
+    let begin = begin.map_err(|e| Failure::of(Exit::Usage, &e, None))?;
+    let bound = PurgeBound {
+        date: before.to_string(),
+        unix_us: begin.as_microsecond(),
+        killed_before_unix_us: args.killed.then(|| wall_us().saturating_sub(LONGEST_BURST_US)),
+    };
+    Ok(What::Older(bound, zone))
 }
 
 /// Shows the counts and asks. Only a plain yes is one.
@@ -131,11 +166,16 @@ fn zone(globals: &Globals) -> Result<TimeZone, Failure> {
     }
 }
 
-fn seen(purged: &Purged, path: &Path, bound: &PurgeBound) -> PurgeView {
+fn seen(purged: &Purged, path: &Path, what: &What) -> PurgeView {
+    let (before, zone, session) = match what {
+        What::Older(bound, zone) => (Some(bound.date.clone()), zone.iana_name().map(str::to_owned), None),
+        What::Session(name) => (None, None, Some(name.clone())),
+    };
     PurgeView {
         store: path.display().to_string(),
-        before: bound.date.clone(),
-        zone: None,
+        before,
+        session,
+        zone,
         dry_run: false,
         removed: vec![
             ("bursts", purged.bursts),

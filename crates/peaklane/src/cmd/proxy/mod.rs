@@ -113,6 +113,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FOLDER")]
     pub keep_bodies: Option<PathBuf>,
 
+    /// Record no pieces of prompts, words of servers, request ids or names that request bodies give. Default: `texts` of
+    /// `[privacy]`, which keeps them. Example: `--no-texts`
+    #[arg(long, conflicts_with = "keep_bodies")]
+    pub no_texts: bool,
+
     /// Draw a table of the sessions that is renewed as calls come. Default: off, one line per call. Example: `--live`
     #[arg(long)]
     pub live: bool,

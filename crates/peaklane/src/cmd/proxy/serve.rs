@@ -1,5 +1,6 @@
 //! Serves until stopped.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,7 +20,7 @@ use crate::cmd::system::{connections_within_the_file_limit, stop_on_signal, surv
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::load::{ProcessEnvironment, key_from_variable};
+use crate::load::{FILE_NAME, ProcessEnvironment, key_from_variable, load};
 use crate::out;
 
 /// How long streams may go on after a stop.
@@ -46,6 +47,11 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
             args.listen
         ))
         .with_hint("put a token into a variable and name it: `--token-env PROXY_TOKEN`; or listen at 127.0.0.1"));
+    }
+    let no_texts = args.no_texts || !texts_are_kept(globals)?;
+    if no_texts && args.keep_bodies.is_some() {
+        return Err(Failure::usage("`--keep-bodies` keeps prompts, and `texts = false` of `[privacy]` keeps none")
+            .with_hint("leave out one of the two"));
     }
     let Behind { upstreams, network } = behind(args, globals)?;
     let shown: Vec<String> = upstreams
@@ -88,6 +94,7 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
         analyse: !args.no_prefix,
         bounds: Bounds { text_bytes: memory << 20, ..Bounds::default() },
         bodies,
+        no_texts,
         finished: Some(live),
     };
     let (recorder, recording) = Recorder::start(settings, &room)?;
@@ -126,6 +133,13 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
         out::warn(globals, &format!("{} did not reach the collector", counted(lost, "span")));
     }
     Ok(exit)
+}
+
+/// `texts` of `[privacy]`, of the configuration that was named or lies here. One that cannot be read stops the proxy also
+/// where its upstreams come from the command line: what it says of texts is not to be guessed.
+fn texts_are_kept(globals: &Globals) -> Result<bool, Failure> {
+    let path = globals.config.as_deref().or_else(|| Some(Path::new(FILE_NAME)).filter(|path| path.is_file()));
+    path.map_or(Ok(true), |path| Ok(load(Some(path), &ProcessEnvironment)?.config.privacy.texts))
 }
 
 fn policy(args: &ServeArgs) -> Result<Policy, Failure> {
