@@ -3,6 +3,9 @@
 mod breaks;
 mod spans;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -14,6 +17,7 @@ use crate::call::{CallRecord, Delivery, SessionBy};
 use crate::config::Price;
 use crate::prefix::Blame;
 use crate::prefix::blame::blame;
+use crate::summary::MissCount;
 
 /// Tokens of several calls; what the servers reported and what had to be estimated are kept apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -30,6 +34,8 @@ pub struct Tokens {
     pub completion: u64,
     /// Of these, reasoning. `None`: no server said.
     pub reasoning: Option<u64>,
+    /// Calls that were answered without a report, so that tokens of the prompt, the answer or both are estimated.
+    pub estimated_calls: u64,
     /// Prompt tokens of calls whose server said nothing, estimated.
     pub estimated_prompt: Option<u64>,
     /// Their generated tokens, estimated.
@@ -72,6 +78,8 @@ pub struct SessionSummary {
     pub helper_calls: u64,
     /// Calls that got no whole answer although the client waited for it.
     pub failed: u64,
+    /// These by class, the most frequent first.
+    pub failures: Vec<MissCount>,
     /// Calls that the client left before their end.
     pub left: u64,
     /// Calls whose prompt was not measured.
@@ -164,7 +172,8 @@ pub fn summary(calls: &[CallRecord], prices: &Prices<'_>) -> Option<SessionSumma
         logical_calls: calls.len() as u64 - repeats,
         repeats,
         helper_calls: count(&|c| c.prefix.as_ref().is_some_and(|p| p.helper)),
-        failed: count(&|c| !c.record.outcome.is_ok() && c.delivery != Delivery::ClientLeft),
+        failed: count(&failed),
+        failures: failures(&calls),
         left: count(&|c| matches!(c.delivery, Delivery::ClientLeft | Delivery::Drained)),
         unmeasured: count(&|c| c.gap.is_some()),
         tool_calls: calls.iter().map(|c| c.record.tool_calls.len() as u64).sum(),
@@ -184,6 +193,23 @@ pub fn summary(calls: &[CallRecord], prices: &Prices<'_>) -> Option<SessionSumma
     })
 }
 
+/// True for a call that got no whole answer although the client waited for it.
+fn failed(call: &CallRecord) -> bool {
+    !call.record.outcome.is_ok() && call.delivery != Delivery::ClientLeft
+}
+
+fn failures(calls: &[&CallRecord]) -> Vec<MissCount> {
+    let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
+    for call in calls.iter().filter(|call| failed(call)) {
+        *counts.entry(call.record.outcome.name()).or_default() += 1;
+    }
+    let mut list: Vec<MissCount> =
+        counts.into_iter().map(|(class, count)| MissCount { class: class.to_owned(), count }).collect();
+    // Stable: those of one count stay in the order of their names.
+    list.sort_by_key(|one| Reverse(one.count));
+    list
+}
+
 fn tokens(calls: &[&CallRecord]) -> Tokens {
     let mut sum = Tokens::default();
     let add = |to: &mut Option<u64>, tokens: Option<u64>| {
@@ -199,6 +225,8 @@ fn tokens(calls: &[&CallRecord]) -> Tokens {
         add(&mut sum.cached, usage.cached);
         add(&mut sum.cache_write, usage.cache_write);
         add(&mut sum.reasoning, usage.reasoning);
+        let estimated = call.estimated_prompt_tokens.or(call.estimated_completion_tokens);
+        sum.estimated_calls += u64::from(estimated.is_some());
         add(&mut sum.estimated_prompt, call.estimated_prompt_tokens);
         add(&mut sum.estimated_completion, call.estimated_completion_tokens);
     }

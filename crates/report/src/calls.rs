@@ -316,3 +316,103 @@ pub fn sentence(calls: &[CallRecord]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use peaklane_core::call::{Divergence, PrefixFigures, SessionBy};
+    use peaklane_core::lane::Api;
+    use peaklane_core::outcome::Outcome;
+    use peaklane_core::record::{TryRecord, Usage};
+
+    use super::*;
+
+    /// A call of 12,000 prompt tokens, 9,000 of them cached, and 210 generated ones: it waits 0.4 s and generates 2.8 s.
+    pub(crate) fn call(session: &str, seq: u32, at_s: i64) -> CallRecord {
+        let mut record = TryRecord::new(Outcome::Ok);
+        (record.http_status, record.ttft_us) = (Some(200), Some(400_000));
+        record.usage = Usage { prompt: Some(12_000), completion: Some(210), cached: Some(9_000), ..Usage::default() };
+        CallRecord {
+            id: format!("p1-{seq:04}"),
+            session: session.into(),
+            session_by: SessionBy::Path,
+            seq,
+            harness: Some("pi/0.73.1".into()),
+            lane: Some("lane-a".into()),
+            started_unix_us: at_s * 1_000_000,
+            path: "/v1/chat/completions".into(),
+            api: Some(Api::Chat),
+            model: Some("m".into()),
+            request_bytes: 50_000,
+            tools: 4,
+            sent_us: 0,
+            total_us: 3_200_000,
+            record,
+            estimated_prompt_tokens: None,
+            estimated_completion_tokens: None,
+            usage_injected: false,
+            retry: 0,
+            prefix: None,
+            delivery: Delivery::Whole,
+            gap: None,
+        }
+    }
+
+    /// A prompt of 48,000 bytes that repeats so many of a former one of 40,000.
+    pub(crate) fn shares(common: u64) -> PrefixFigures {
+        PrefixFigures {
+            prompt_bytes: 48_000,
+            former_seq: Some(1),
+            former_bytes: Some(40_000),
+            common_bytes: Some(common),
+            exact: true,
+            divergence: (common < 40_000).then(|| Divergence {
+                segment: "system".into(),
+                path: "messages[0].content".into(),
+                kind: BreakKind::Clock,
+                before: "time is 09:00".into(),
+                after: "time is 09:01".into(),
+            }),
+            ..PrefixFigures::default()
+        }
+    }
+
+    /// A break by a clock, a limit, a server that reports no tokens, and a helper call, in this order.
+    pub(crate) fn fates() -> Vec<CallRecord> {
+        let broken = CallRecord { prefix: Some(shares(4_000)), ..call("fix-1", 2, 10) };
+        let mut limited = CallRecord { prefix: Some(shares(40_000)), retry: 1, ..call("fix-1", 3, 20) };
+        limited.record = TryRecord::new(Outcome::RateLimited);
+        limited.record.http_status = Some(429);
+        let mut silent = CallRecord { prefix: Some(shares(40_000)), ..call("fix-1", 4, 30) };
+        silent.record.usage = Usage::default();
+        (silent.estimated_prompt_tokens, silent.estimated_completion_tokens) = (Some(12_100), Some(190));
+        let helper = PrefixFigures { helper: true, ..PrefixFigures::default() };
+        vec![broken, limited, silent, CallRecord { prefix: Some(helper), ..call("fix-1", 5, 40) }]
+    }
+
+    #[test]
+    fn each_call_is_a_line_with_what_broke_it_and_what_is_estimated_marked() {
+        let seconds = |unix_us: i64| format!("{} s", unix_us / 1_000_000);
+        insta::assert_snapshot!(table(&fates(), &seconds).render(150, Palette::PLAIN), @r"
+        when  session  #  lane    outcome       status    TTFT  in all  tokens in  cached   out  prefix  broken by
+        10 s  fix-1    2  lane-a  ok               200  400 ms   3.2 s     12,000   9,000   210    10 %  a clock at messages[0].content
+        20 s  fix-1    3  lane-a  rate limited     429       -   3.2 s          -       -     -   100 %
+        30 s  fix-1    4  lane-a  ok               200  400 ms   3.2 s    ~12,100       -  ~190   100 %
+        40 s  fix-1    5  lane-a  ok               200  400 ms   3.2 s     12,000   9,000   210  helper
+        ");
+    }
+
+    #[test]
+    fn a_finished_call_is_told_in_one_line_even_where_its_session_has_line_breaks() {
+        let lines: Vec<String> = fates().iter().map(|one| line(one, Palette::PLAIN)).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        fix-1 #2  200 ok  first token 400 ms, 3.2 s in all  12,000 tokens in (75 % cached), 210 out  prefix 10 %: a clock at messages[0].content
+        fix-1 #3  429 rate limited  3.2 s in all  repeat 1  prefix 100 %
+        fix-1 #4  200 ok  first token 400 ms, 3.2 s in all  ~12,100 tokens in, ~190 out  prefix 100 %
+        fix-1 #5  200 ok  first token 400 ms, 3.2 s in all  12,000 tokens in (75 % cached), 210 out  helper call
+        ");
+        let odd = CallRecord { session: "a\nb\u{1b}[2J".into(), ..call("", 1, 0) };
+        let told = line(&odd, Palette::PLAIN);
+        assert!(!told.contains('\n') && !told.contains('\u{1b}'), "{told}");
+        assert_eq!(sentence(&fates()), "4 calls of 1 session; 1 without a whole answer");
+    }
+}

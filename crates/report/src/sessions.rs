@@ -8,6 +8,7 @@ use crate::notes::{self, Note};
 use crate::palette::{Palette, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::units::{count, counted, duration, money, one_line, shortened};
+use crate::words::misses;
 
 /// Breaks that are told one by one; of more there is only the number.
 const TOLD: usize = 12;
@@ -83,6 +84,9 @@ fn notes_of(sessions: &[SessionSummary]) -> Vec<Note> {
                 notes.push(Note::warning("break", format!("{name}{}{}", broke(group), change(group))));
             }
         }
+        if !session.failures.is_empty() {
+            notes.push(Note::warning("failed", format!("{name}{}", misses(&session.failures))));
+        }
         let blame = session.blame;
         if blame.server + blame.both > 0 {
             let text = format!(
@@ -96,8 +100,8 @@ fn notes_of(sessions: &[SessionSummary]) -> Vec<Note> {
         notes.push(Note::plain("break", format!("{} more; --format json has all", count((told - TOLD) as u64))));
     }
     let sum = |of: &dyn Fn(&SessionSummary) -> u64| sessions.iter().map(of).sum::<u64>();
-    let estimated = sum(&|s| s.calls - s.tokens.reported_calls.min(s.calls));
-    if sum(&|s| u64::from(s.tokens.estimated_completion.is_some())) > 0 {
+    let estimated = sum(&|s| s.tokens.estimated_calls);
+    if estimated > 0 {
         let text = format!(
             "{} without reported tokens; estimates (~) stand apart and cost nothing here",
             counted(estimated, "call")
@@ -204,7 +208,7 @@ fn one(s: &SessionSummary) -> Value {
     json!({
         "session": s.session, "session_by": s.session_by, "harness": s.harness, "lanes": s.lanes, "models": s.models,
         "started_unix_us": s.started_unix_us, "calls": s.calls, "logical_calls": s.logical_calls,
-        "repeats": s.repeats, "helper_calls": s.helper_calls, "failed": s.failed, "left": s.left,
+        "repeats": s.repeats, "helper_calls": s.helper_calls, "failed": s.failed, "failures": s.failures, "left": s.left,
         "unmeasured": s.unmeasured, "tool_calls": s.tool_calls,
         "time": {
             "wall_ms": ms(s.time.wall_us), "model_ms": ms(s.time.model_us), "waiting_ms": ms(s.time.waiting_us),
@@ -212,7 +216,8 @@ fn one(s: &SessionSummary) -> Value {
         },
         "tokens": {
             "reported_calls": t.reported_calls, "prompt": t.prompt, "cached": t.cached, "cache_write": t.cache_write,
-            "completion": t.completion, "reasoning": t.reasoning, "estimated_prompt": t.estimated_prompt,
+            "completion": t.completion, "reasoning": t.reasoning, "estimated_calls": t.estimated_calls,
+            "estimated_prompt": t.estimated_prompt,
             "estimated_completion": t.estimated_completion,
         },
         "hit_rate": s.hit_rate, "warm_share": s.warm_share, "pairs": s.pairs,
@@ -220,4 +225,61 @@ fn one(s: &SessionSummary) -> Value {
         "breaks": breaks, "refilled_tokens_estimated": s.refilled_tokens, "blame": s.blame,
         "cost_usd": usd(s.micro_usd), "known_cost_usd": usd(s.known_micro_usd),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use peaklane_core::session::{Prices, summary};
+
+    use super::*;
+    use crate::calls::tests::{call, fates, shares};
+
+    fn of(calls: &[peaklane_core::call::CallRecord]) -> SessionSummary {
+        summary(calls, &Prices { of_lane: &|_| None, zones: &|_| None }).unwrap()
+    }
+
+    fn shown(sessions: &[SessionSummary]) -> String {
+        render(sessions, &|unix_us| format!("{} s", unix_us / 1_000_000), 150, Palette::PLAIN)
+    }
+
+    #[test]
+    fn what_cost_most_comes_first_and_each_break_failure_and_estimate_is_told_below() {
+        let first = call("fix-1", 1, 0);
+        let calls: Vec<_> = [first].into_iter().chain(fates()).collect();
+        insta::assert_snapshot!(shown(&[of(&calls)]), @r"
+        The prefix broke once at messages[0].content, by a clock: ~9,000 tokens prefilled again
+
+        session  begun  harness    calls  repeats  failed    time  model  waiting  harness's  tokens in  cached  could be  out  breaks  cost
+        fix-1    0 s    pi/0.73.1      4        1       1  43.2 s   25 %     11 %       62 %     36,000    75 %      58 %  630       1     -
+
+        break        broke once at messages[0].content, by a clock: ~9,000 tokens prefilled again (`time is 09:00` -> `time is 09:01`)
+        failed       1 rate limited
+        tokens       1 call without reported tokens; estimates (~) stand apart and cost nothing here
+        ");
+    }
+
+    #[test]
+    fn an_unbroken_session_is_said_to_be_one_and_a_server_that_lost_its_cache_is_named() {
+        let goes_on = |seq, cached| {
+            let mut one = call("fix-2", seq, i64::from(seq) * 10);
+            one.prefix = Some(shares(40_000));
+            one.record.usage.cached = Some(cached);
+            one
+        };
+        // 10,000 of 12,000 tokens could have been served.
+        let whole = of(&[call("fix-2", 1, 0), goes_on(2, 9_984)]);
+        assert!(shown(&[whole]).starts_with("Every prompt repeats the former one whole\n"));
+        let evicted = shown(&[of(&[call("fix-2", 1, 0), goes_on(2, 0)])]);
+        assert!(evicted.contains("; the server lost what it had cached in 1 call\n"), "{evicted}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_blank_and_never_nothing() {
+        let mut unknown = call("fix-3", 1, 0);
+        unknown.record.usage = peaklane_core::record::Usage::default();
+        let object = json(&[of(&[unknown])]);
+        for key in ["hit_rate", "warm_share", "reuse_min", "cost_usd"] {
+            assert_eq!(object[0][key], Value::Null, "{key}");
+        }
+    }
 }

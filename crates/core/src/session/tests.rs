@@ -82,6 +82,7 @@ fn tokens_are_those_of_the_servers_and_cached_ones_are_counted_once() {
         cache_write: None,
         completion: 200,
         reasoning: None,
+        estimated_calls: 1,
         estimated_prompt: Some(900),
         estimated_completion: Some(80),
     };
@@ -139,6 +140,27 @@ fn repeats_of_one_prompt_are_one_logical_call() {
     let found = summary(&[repeat(1, 0), repeat(2, 1), repeat(3, 2), repeat(4, 0)], &free()).unwrap();
     assert_eq!((found.calls, found.logical_calls, found.repeats), (4, 2, 2));
     assert!(summary(&[], &free()).is_none());
+}
+
+#[test]
+fn failures_are_told_by_class_and_a_client_that_left_is_none() {
+    let ended = |seq, outcome, delivery| {
+        let mut one = call(seq, i64::from(seq), 0, 1);
+        (one.record.outcome, one.delivery) = (outcome, delivery);
+        one
+    };
+    let calls = [
+        ended(1, Outcome::ConnReset, Delivery::Whole),
+        ended(2, Outcome::RateLimited, Delivery::Whole),
+        ended(3, Outcome::RateLimited, Delivery::Whole),
+        ended(4, Outcome::Unreachable, Delivery::NoUpstream),
+        ended(5, Outcome::Truncated, Delivery::ClientLeft),
+        ended(6, Outcome::Ok, Delivery::Whole),
+    ];
+    let found = summary(&calls, &free()).unwrap();
+    let told: Vec<_> = found.failures.iter().map(|one| (one.class.as_str(), one.count)).collect();
+    assert_eq!(told, [("rate_limited", 2), ("conn_reset", 1), ("unreachable", 1)]);
+    assert_eq!((found.failed, found.left), (4, 1));
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! The real binary from outside: what it prints, where, and with which exit code. One binary for all, since each one more
 //! is one more link.
 
+mod calls;
 mod campaigns;
 mod check;
 mod completions;
