@@ -150,8 +150,11 @@ fn one_line(json: &str) -> String {
 fn safe(session: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = session.chars().take(100).map(plain).collect();
-    // Neither hidden nor a folder above.
-    name.trim_start_matches('.').to_owned()
+    // Neither hidden nor a folder above, nor without a name.
+    match name.trim_start_matches('.') {
+        "" => "_".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 #[cfg(test)]

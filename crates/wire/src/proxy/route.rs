@@ -59,6 +59,10 @@ pub fn check_session(name: &str) -> Result<(), String> {
     if name.len() > MAX_SESSION_BYTES {
         return Err(format!("a session's name has at most {MAX_SESSION_BYTES} characters"));
     }
+    if name.bytes().all(|b| b == b'.') {
+        // A client may take it for a step up before it sends it.
+        return Err("a session's name needs a letter or a digit".into());
+    }
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b)) {
         return Err("a session's name has letters, digits and - _ . ~ only".into());
     }
@@ -109,6 +113,7 @@ mod tests {
         assert_eq!(route("/s/x").map(|r| r.target), Ok("/"));
         assert!(route("/s//v1/models").is_err());
         assert!(route("/s/a%2fb/v1/models").is_err());
+        assert!(route("/s/../v1/models").is_err());
     }
 
     #[test]

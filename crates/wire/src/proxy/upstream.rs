@@ -1,5 +1,6 @@
 //! An upstream: where it is, which key it gets, and its idle connections.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -80,6 +81,18 @@ impl Upstream {
     /// Its address without a query, for messages.
     pub fn shown(&self) -> String {
         self.endpoint.shown()
+    }
+
+    /// Would this upstream be the proxy itself, listening at that address?
+    pub fn is_at(&self, address: SocketAddr) -> bool {
+        let host = self.endpoint.host();
+        let same_host = match host.parse::<IpAddr>() {
+            Ok(ip) => ip == address.ip() || (address.ip().is_unspecified() && ip.is_loopback()),
+            Err(_) => {
+                host.eq_ignore_ascii_case("localhost") && (address.ip().is_loopback() || address.ip().is_unspecified())
+            }
+        };
+        same_host && self.endpoint.port() == address.port()
     }
 
     /// A key is put in for the client's.
@@ -270,4 +283,21 @@ impl Line {
 /// A read that is ready on an idle line is a close, or something that nobody asked for.
 fn quiet(io: &mut dyn Io, cx: &mut Context<'_>) -> bool {
     Scratch::take().poll_read(io, cx).is_pending()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_before_itself_is_seen_under_each_of_its_names() {
+        let at = |base: &str, address: &str| {
+            Upstream::new(None, base, None, Vec::new()).unwrap().is_at(address.parse().unwrap())
+        };
+        assert!(at("http://127.0.0.1:8787/v1", "127.0.0.1:8787"));
+        assert!(at("http://localhost:8787", "127.0.0.1:8787"));
+        assert!(at("http://127.0.0.1:8787", "0.0.0.0:8787"));
+        assert!(!at("http://127.0.0.1:8788", "127.0.0.1:8787"));
+        assert!(!at("http://10.0.0.5:8787", "127.0.0.1:8787"));
+    }
 }

@@ -7,7 +7,7 @@ mod otlp;
 mod serve;
 mod upstreams;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -56,7 +56,7 @@ enum Action {
 pub struct ServeArgs {
     /// Where to listen. Anything but this machine's own addresses needs `--token-env`. Default: `127.0.0.1:8787`; port 0 takes a
     /// free one. Example: `--listen 127.0.0.1:9000`
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", hide_default_value = true)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", hide_default_value = true, value_parser = address)]
     pub listen: SocketAddr,
 
     /// Where calls go: a base URL with or without `/v1`, or NAME=URL where there are several; the first takes what names none.
@@ -158,6 +158,18 @@ pub struct ServeArgs {
     /// `--ca-file company.pem`
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+}
+
+/// An address with its port: of numbers, or a name that stands for one (`localhost:8787`).
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let found = text.to_socket_addrs().map_err(|e| format!("{e}; write it like 127.0.0.1:8787"))?;
+    // The old family first: most clients of `localhost` try it.
+    let mut all: Vec<SocketAddr> = found.collect();
+    all.sort_by_key(SocketAddr::is_ipv6);
+    all.first().copied().ok_or_else(|| "the name has no address; write it like 127.0.0.1:8787".to_owned())
 }
 
 /// What happens when a client leaves.

@@ -54,6 +54,10 @@ pub(super) fn run(args: &ServeArgs, globals: &Globals) -> Result<Exit, Failure> 
             .with_hint("leave out one of the two"));
     }
     let Behind { upstreams, network } = behind(args, globals)?;
+    if let Some(own) = upstreams.iter().find(|u| u.is_at(args.listen)) {
+        return Err(Failure::usage(format!("the upstream {} is the proxy itself", own.shown()))
+            .with_hint("name where the model is served; the proxy listens at the address of `--listen`"));
+    }
     let shown: Vec<String> = upstreams
         .iter()
         .map(|u| u.name().map_or_else(|| u.shown(), |name| format!("{name} = {}", u.shown())))
