@@ -146,11 +146,11 @@ fn what_would_be_open_to_everybody_is_refused() {
     assert!(open.stderr.contains("--token-env"), "{}", open.stderr);
     let none = sandbox.run(["proxy"]).expect_code(2);
     assert!(none.stderr.contains("no upstream") && none.stderr.contains("hint: "), "{}", none.stderr);
-    let itself =
-        sandbox.run(["proxy", "--listen", "localhost:18787", "--upstream", "http://127.0.0.1:18787/v1"]).expect_code(2);
-    assert!(itself.stderr.contains("is the proxy itself"), "{}", itself.stderr);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     sandbox.run([&["proxy", "--listen", &address][..], &upstream].concat()).expect_code(2);
+    let (base, by_name) = (format!("http://{address}/v1"), address.replace("127.0.0.1", "localhost"));
+    let itself = sandbox.run(["proxy", "--listen", &by_name, "--upstream", &base]).expect_code(2);
+    assert!(itself.stderr.contains("is the proxy itself"), "{}", itself.stderr);
     assert!(!sandbox.path().join("peaklane.db").exists(), "nothing was made by those that could not begin");
 }
