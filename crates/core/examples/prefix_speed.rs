@@ -65,4 +65,30 @@ fn main() {
     println!("wire body to canonical   {parse:8.0} MB/s  {:.1} x the tree", parse / tree);
     println!("wire body to figures     {figures:8.0} MB/s  {:.1} x the tree", figures / tree);
     println!("canonical to figures     {canonical:8.0} MB/s  {:.1} x the tree", canonical / tree);
+    drop(sessions);
+    many_sessions();
+}
+
+/// Sessions of some 200,000 tokens each, all going on at once: what is kept of them, and what the process takes.
+#[expect(clippy::print_stdout, reason = "an example that prints what it measured")]
+fn many_sessions() {
+    const SESSIONS: u64 = 5_000;
+    let large = body(270);
+    let mut sessions = Sessions::new(Bounds::default(), "auto-");
+    for n in 0..SESSIONS {
+        // Another first message, so that no two are alike.
+        let text = large.replacen("\"0: ", &format!("\"{n}: "), 1);
+        let prompt = Prompt::from_body(Api::Chat, text.as_bytes()).expect("the body is a prompt");
+        sessions.enter(Some((SessionBy::Path, format!("s{n}"))), prompt, n);
+    }
+    let (texts, hashes) = sessions.kept_bytes();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).map_or("not known here", str::trim).to_owned();
+    println!(
+        "{SESSIONS} sessions of {} bytes: {} kept, texts {} MiB, hashes {} MiB, resident {resident}",
+        large.len(),
+        sessions.len(),
+        texts >> 20,
+        hashes >> 20
+    );
 }
