@@ -12,9 +12,9 @@ pub const NAME_NOT_KEPT: &str = "(not kept)";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Privacy {
-    /// Keep texts and names. `false`: answers, reasoning, arguments of tool calls, words of the server, its request ids, and
-    /// the names of owners and of authors of floors are kept nowhere, neither in the store nor in CSV files or records of
-    /// decisions. Figures and classes of failures stay.
+    /// Keep texts and names. `false`: answers, reasoning, arguments of tool calls, pieces of prompts at which two calls of a
+    /// harness part, words of the server, its request ids, and the names of owners and of authors of floors are kept nowhere,
+    /// neither in the store nor in CSV files or records of decisions. Figures and classes of failures stay.
     pub texts: bool,
 }
 
