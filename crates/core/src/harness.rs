@@ -12,8 +12,8 @@ use crate::lane::Api;
 pub struct Harness {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it speaks.
-    pub api: Api,
+    /// What it speaks; `None`: something that passes through the proxy unmeasured.
+    pub api: Option<Api>,
     /// The version that was seen to work so.
     pub seen: &'static str,
     /// What it needs.
@@ -199,6 +199,18 @@ fn claude_code(place: &Place<'_>) -> Setup {
     }
 }
 
+fn gemini(place: &Place<'_>) -> Setup {
+    Setup {
+        exports: vec![
+            // This one puts /v1beta behind it itself.
+            text("GOOGLE_GEMINI_BASE_URL", place.base),
+            ("GEMINI_API_KEY".into(), place.key()),
+        ],
+        files: Vec::new(),
+        run: format!("gemini -m {} -p TASK </dev/null", place.model),
+    }
+}
+
 fn generic(place: &Place<'_>) -> Setup {
     Setup {
         exports: vec![
@@ -214,16 +226,22 @@ fn generic(place: &Place<'_>) -> Setup {
 }
 
 /// All harnesses that are known, and `generic` for any other.
-pub const KNOWN: [Harness; 9] = [
-    Harness { name: "opencode", api: Api::Chat, seen: "1.18.33", setup: opencode },
-    Harness { name: "codex", api: Api::Responses, seen: "0.171.0", setup: codex },
-    Harness { name: "pi", api: Api::Chat, seen: "0.73.1", setup: pi },
-    Harness { name: "qwen", api: Api::Chat, seen: "0.24.4", setup: qwen },
-    Harness { name: "cline", api: Api::Chat, seen: "3.0.65", setup: cline },
-    Harness { name: "mini", api: Api::Chat, seen: "2.4.6", setup: mini },
-    Harness { name: "aider", api: Api::Chat, seen: "0.86.2", setup: aider },
-    Harness { name: "claude-code", api: Api::Messages, seen: "not run, from its documentation", setup: claude_code },
-    Harness { name: "generic", api: Api::Chat, seen: "any that reads the usual variables", setup: generic },
+pub const KNOWN: [Harness; 10] = [
+    Harness { name: "opencode", api: Some(Api::Chat), seen: "1.18.33", setup: opencode },
+    Harness { name: "codex", api: Some(Api::Responses), seen: "0.171.0", setup: codex },
+    Harness { name: "pi", api: Some(Api::Chat), seen: "0.73.1", setup: pi },
+    Harness { name: "qwen", api: Some(Api::Chat), seen: "0.15.10", setup: qwen },
+    Harness { name: "cline", api: Some(Api::Chat), seen: "3.0.65", setup: cline },
+    Harness { name: "mini", api: Some(Api::Chat), seen: "2.4.6", setup: mini },
+    Harness { name: "aider", api: Some(Api::Chat), seen: "0.86.2", setup: aider },
+    Harness {
+        name: "claude-code",
+        api: Some(Api::Messages),
+        seen: "not run, from its documentation",
+        setup: claude_code,
+    },
+    Harness { name: "gemini", api: None, seen: "not run, from its documentation", setup: gemini },
+    Harness { name: "generic", api: Some(Api::Chat), seen: "any that reads the usual variables", setup: generic },
 ];
 
 /// The harness of that name.
@@ -260,9 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn harnesses_that_speak_messages_put_the_version_behind_the_base_themselves() {
-        let setup = named("claude-code").unwrap().setup(&PLACE);
-        assert_eq!(setup.exports[0].1, Value::Text("http://127.0.0.1:8787/s/run-1".into()));
+    fn harnesses_that_put_the_version_behind_the_base_themselves_get_none() {
+        for name in ["claude-code", "gemini"] {
+            let setup = named(name).unwrap().setup(&PLACE);
+            assert_eq!(setup.exports[0].1, Value::Text("http://127.0.0.1:8787/s/run-1".into()), "{name}");
+        }
         assert!(named("nobody").is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! What points a harness at an endpoint, as lines for a shell.
 
 use peaklane_core::harness::{Setup, Value};
+use peaklane_core::lane::Api;
 
 /// A shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +14,9 @@ pub enum Shell {
     Powershell,
 }
 
-/// The lines: files first, then variables, then a comment on how it is run.
-pub fn lines(setup: &Setup, shell: Shell) -> String {
+/// The lines: files first, then variables, then comments on how it is run, and on what is not measured of one that speaks no
+/// known `api`.
+pub fn lines(setup: &Setup, api: Option<Api>, shell: Shell) -> String {
     let mut out = String::new();
     for (path, content) in &setup.files {
         out.push_str(&file(path, content, shell));
@@ -28,6 +30,9 @@ pub fn lines(setup: &Setup, shell: Shell) -> String {
             (Shell::Powershell, Value::Text(text)) => format!("$env:{name} = {}\n", quoted(text, shell)),
             (Shell::Powershell, Value::Variable(other)) => format!("$env:{name} = $env:{other}\n"),
         });
+    }
+    if api.is_none() {
+        out.push_str("# its calls pass through the proxy unmeasured: the proxy cannot read what it speaks\n");
     }
     out.push_str(&format!("# then: {}\n", setup.run));
     out
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_posix_shell_gets_exports_that_it_can_read() {
-        insta::assert_snapshot!(lines(&setup(), Shell::Sh), @r#"
+        insta::assert_snapshot!(lines(&setup(), Some(Api::Chat), Shell::Sh), @r#"
         mkdir -p .peaklane/x
         printf '%s' '{"a": 1}
         ' > .peaklane/x/m.json
@@ -94,14 +99,23 @@ mod tests {
     }
 
     #[test]
+    fn one_that_speaks_what_cannot_be_read_is_told_to_pass_unmeasured() {
+        let bare = Setup { exports: Vec::new(), files: Vec::new(), run: "x TASK".into() };
+        insta::assert_snapshot!(lines(&bare, None, Shell::Fish), @r"
+        # its calls pass through the proxy unmeasured: the proxy cannot read what it speaks
+        # then: x TASK
+        ");
+    }
+
+    #[test]
     fn fish_and_powershell_have_their_own_words() {
-        insta::assert_snapshot!(lines(&Setup { files: Vec::new(), ..setup() }, Shell::Fish), @r#"
+        insta::assert_snapshot!(lines(&Setup { files: Vec::new(), ..setup() }, Some(Api::Chat), Shell::Fish), @r#"
         set -gx BASE http://127.0.0.1:8787/s/r/v1
         set -gx NAME 'it\'s \\ $x'
         set -gx KEY "$TEAM_KEY"
         # then: x TASK
         "#);
-        insta::assert_snapshot!(lines(&Setup { files: Vec::new(), ..setup() }, Shell::Powershell), @r"
+        insta::assert_snapshot!(lines(&Setup { files: Vec::new(), ..setup() }, Some(Api::Chat), Shell::Powershell), @r"
         $env:BASE = 'http://127.0.0.1:8787/s/r/v1'
         $env:NAME = 'it''s \ $x'
         $env:KEY = $env:TEAM_KEY

@@ -190,8 +190,10 @@ fn sessions_of_files_and_exports_for_harnesses_are_what_their_schemas_promise() 
     let file = crate::support::project_file("docs/examples/session.jsonl");
     let file = file.to_str().expect("a name in UTF-8");
     assert_valid("sessions-files", &json!(listed(&sandbox, &["sessions", file])));
-    let words = ["proxy", "env", "--harness", "opencode", "--session", "run-1", "--format", "json"];
-    assert_valid("proxy-env", &sandbox.run(words).expect_code(0).json());
+    for harness in peaklane_core::harness::KNOWN {
+        let words = ["proxy", "env", "--harness", harness.name, "--session", "run-1", "--format", "json"];
+        assert_valid("proxy-env", &sandbox.run(words).expect_code(0).json());
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::support::sandbox;
 #[test]
 fn the_printed_lines_are_exports_that_a_shell_takes_and_hold_no_key() {
     let sandbox = sandbox().env("TEAM_KEY", "sk-hush-hush-4711");
-    for harness in ["opencode", "codex", "pi", "qwen", "cline", "mini", "aider", "claude-code", "generic"] {
+    for harness in ["opencode", "codex", "pi", "qwen", "cline", "mini", "aider", "claude-code", "gemini", "generic"] {
         let ran = sandbox.run(["proxy", "env", "--harness", harness, "--session", "run-1", "--key-env", "TEAM_KEY"]);
         let ran = ran.expect_code(0);
         assert!(ran.stdout.contains("http://127.0.0.1:8787/s/run-1"), "{harness}: {}", ran.stdout);

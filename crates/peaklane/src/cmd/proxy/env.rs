@@ -18,8 +18,8 @@ Examples:
   peaklane proxy env --harness codex --session run-2 --key-env TEAM_KEY > env.sh
   peaklane proxy env --harness pi --session run-3 --shell fish | source
 
-Known harnesses: opencode, codex, pi, qwen, cline, mini, aider, claude-code, and generic for any other that reads
-OPENAI_BASE_URL or ANTHROPIC_BASE_URL.";
+Known harnesses: opencode, codex, pi, qwen, cline, mini, aider, claude-code, gemini, and generic for any other that
+reads OPENAI_BASE_URL or ANTHROPIC_BASE_URL.";
 
 /// Print the variables that point a harness at the proxy, under a session of its own
 ///
@@ -119,7 +119,7 @@ pub(super) fn run(args: &EnvArgs, globals: &Globals) -> Result<Exit, Failure> {
             "files": setup.files.iter().map(|(path, content)| json!({ "path": path, "content": content })).collect::<Vec<_>>(),
             "run": setup.run,
         }))?,
-        _ => out::print(&lines(&setup, shell))?,
+        _ => out::print(&lines(&setup, harness.api, shell))?,
     }
     Ok(Exit::Fine)
 }
