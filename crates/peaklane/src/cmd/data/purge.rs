@@ -38,7 +38,7 @@ Exit code 0 also when there was nothing to remove, and when the answer was no.";
 #[command(after_help = EXAMPLES)]
 pub struct PurgeArgs {
     /// First day that stays: the local date of a burst; for what has none, that date in the zone of the configuration, else in
-    /// UTC. Example: `--before 2026-09-01`
+    /// UTC. Default: none, it has to be said where `--session` is not. Example: `--before 2026-09-01`
     #[arg(long, value_name = "DATE", required_unless_present = "session")]
     pub before: Option<Day>,
 
