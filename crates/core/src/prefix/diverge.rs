@@ -33,6 +33,10 @@ pub fn diverge(former: &Prompt, later: &Prompt, common: usize) -> Option<Diverge
         // A tool came behind the last one: it is the place where it stands that tells.
         return Some(told(segment, path_of(other), BreakKind::ToolList, String::new(), excerpt::around(after, 0)));
     }
+    if other.part == Part::System && segment.part == Part::Message {
+        // One more system text came behind the last one, likewise.
+        return Some(told(segment, path_of(other), BreakKind::System, String::new(), excerpt::around(after, 0)));
+    }
     if let Some(kind) = whole_segment(former, later, n, m) {
         return Some(told(segment, base, kind, excerpt::around(before, 0), excerpt::around(after, 0)));
     }
@@ -45,6 +49,9 @@ pub fn diverge(former: &Prompt, later: &Prompt, common: usize) -> Option<Diverge
         _ if other.part != segment.part => fallback(segment),
         Found::Missing { key, .. } if is_reasoning(key) => BreakKind::ReasoningDropped,
         Found::Missing { here, .. } if holds_reasoning(here) => BreakKind::ReasoningDropped,
+        Found::Texts { b, .. } if is_emptied(b) && path.rsplit('.').next().is_some_and(is_reasoning) => {
+            BreakKind::ReasoningDropped
+        }
         Found::Texts { a, b, at } => of_texts(segment, &path, a, b, *at),
         _ => fallback(segment),
     };
@@ -154,6 +161,10 @@ fn walk(path: &mut String, a: &Value, b: &Value) -> Found {
             let Some(n) = (0..longer).find(|n| x.get(*n) != y.get(*n)) else { return Found::Same };
             path.push_str(&format!("[{n}]"));
             match (x.get(n), y.get(n)) {
+                // A block of thinking in whose place another block stands: its fields are not to be compared.
+                (Some(left), Some(right)) if is_thought(left) && !is_thought(right) => {
+                    Found::Missing { key: String::new(), here: left.to_string() }
+                }
                 (Some(left), Some(right)) => walk(path, left, right),
                 (Some(left), None) => Found::Missing { key: String::new(), here: left.to_string() },
                 (None, Some(right)) => Found::Added { there: right.to_string() },
@@ -180,6 +191,17 @@ fn holds_reasoning(json: &str) -> bool {
         .any(|t| json.contains(t))
 }
 
+/// Is it a block of content in which a model thinks?
+fn is_thought(block: &Value) -> bool {
+    let kind = block.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| matches!(kind, "thinking" | "redacted_thinking" | "reasoning"))
+}
+
+/// Nothing is left of a text: it is empty, or the value that stands there is none.
+fn is_emptied(text: &str) -> bool {
+    matches!(text, "" | "null" | "[]")
+}
+
 fn fallback(segment: &Segment) -> BreakKind {
     match segment.part {
         Part::Tool => BreakKind::ToolList,
@@ -198,9 +220,11 @@ fn of_texts(segment: &Segment, path: &str, a: &str, b: &str, at: usize) -> Break
         return BreakKind::Token;
     }
     match segment.part {
+        Part::System | Part::Message if talks_of_files(a, at) || talks_of_files(b, at) => BreakKind::FileState,
+        Part::System if is_file_put_in(a, b, at) || is_file_put_in(b, a, at) => BreakKind::FileState,
+        Part::System | Part::Tool if is_counter(a, b, at) => BreakKind::Token,
         Part::Tool if path.ends_with("description") => BreakKind::ToolDescription,
         Part::Tool => BreakKind::ToolList,
-        Part::System | Part::Message if talks_of_files(a, at) => BreakKind::FileState,
         _ => fallback(segment),
     }
 }
@@ -260,25 +284,56 @@ fn word_at(text: &str, at: usize) -> &str {
     &text[begin.min(end)..end]
 }
 
-/// Do the words before the difference talk of a repository or a folder?
+/// Is a whole number in the place of another one the only change there: steps that are left, a process, a port?
+fn is_counter(a: &str, b: &str, at: usize) -> bool {
+    let number = |text: &str| {
+        let is_digit = |b: &u8| b.is_ascii_digit();
+        let begin = at - text.as_bytes()[..at].iter().rev().take_while(|b| is_digit(b)).count();
+        let end = at + text.as_bytes()[at..].iter().take_while(|b| is_digit(b)).count();
+        (end > begin).then(|| text[end..].chars().take(16).collect::<String>())
+    };
+    at <= a.len() && at <= b.len() && number(a).is_some_and(|rest| number(b) == Some(rest))
+}
+
+/// Do the words before the difference talk of the state of a repository or of a folder? Words that instructions of
+/// coding agents have anyway (commit, git) say nothing.
 fn talks_of_files(text: &str, at: usize) -> bool {
     let (near, _) = near(text, at, TOPIC_BYTES, NEAR_BYTES);
     let near = near.to_ascii_lowercase();
     [
-        "git ",
-        "git:",
-        "branch",
-        "commit",
+        "git status",
+        "gitstatus",
+        "git log",
+        "git diff",
+        "branch:",
+        "branch is",
+        "recent commits",
+        "last commit",
         "untracked",
         "modified:",
-        "working directory",
+        "working directory:",
+        "working tree",
         "file tree",
+        "folder structure",
         "repo-map",
         "repository map",
     ]
     .iter()
     .any(|word| near.contains(word))
         || near.matches('\n').count() > 3 && near.matches('/').count() > 4
+}
+
+/// Does `with` go on, where `without` ends or goes on alike, with something that names a file: a memory file, rules of a
+/// folder?
+fn is_file_put_in(without: &str, with: &str, at: usize) -> bool {
+    static FILE: OnceLock<Regex> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        Regex::new(r"(?:^|[\s\x22'`(<:])(?:~|\.{1,2})?/?(?:[\w.-]+/)*[\w.-]+\.(?:md|mdc|txt|json|ya?ml|toml)\b")
+            .expect("a fixed expression")
+    });
+    let rest = without.get(at..).unwrap_or_default();
+    let (added, _) = near(with, at, 0, 4 * NEAR_BYTES);
+    with.len() > without.len() && with.ends_with(rest) && file.is_match(added)
 }
 
 #[cfg(test)]
@@ -336,6 +391,30 @@ mod tests {
     fn the_state_of_a_repository_and_other_words_are_told_apart() {
         assert_eq!(system("git status: clean", "git status: 2 files changed").kind, BreakKind::FileState);
         assert_eq!(system("You are kind.", "You are brief.").kind, BreakKind::System);
+        let rules =
+            ("In a git repository never commit unasked. Be kind.", "In a git repository never commit unasked. Go on.");
+        assert_eq!(system(rules.0, rules.1).kind, BreakKind::System, "every coding agent talks of git");
+    }
+
+    #[test]
+    fn a_memory_file_that_comes_or_goes_is_the_state_of_files() {
+        let (bare, with) = ("You code.", "You code.\n\n--- Context from: ../notes/AGENTS.md ---\nUse tabs.");
+        assert_eq!((system(bare, with).kind, system(with, bare).kind), (BreakKind::FileState, BreakKind::FileState));
+        assert_eq!(system("You code.", "You code.\n\nUse tabs.").kind, BreakKind::System);
+    }
+
+    #[test]
+    fn a_number_that_counts_is_a_token_whatever_its_length() {
+        assert_eq!(system("10 steps are left.", "9 steps are left.").kind, BreakKind::Token);
+        assert_eq!(system("Process 41 runs.", "Process 42 runs.").kind, BreakKind::Token);
+        assert_eq!(system("Write 10 lines.", "Write 9 tests.").kind, BreakKind::System);
+    }
+
+    #[test]
+    fn a_system_message_that_came_before_the_history_is_no_cut_of_it() {
+        let (go, note) = (("user", "go"), ("system", "Be brief."));
+        let found = first(history(&[("system", "Code."), go]), history(&[("system", "Code."), note, go]));
+        assert_eq!((found.kind, &*found.path, &*found.segment), (BreakKind::System, "messages[1]", "msg[1]/user"));
     }
 
     #[test]
@@ -386,6 +465,18 @@ mod tests {
         let b = of(json!([user, {"type": "function_call", "name": "f"}]));
         let found = diverge(&a, &b, common(&a.text, &b.text)).unwrap();
         assert_eq!((found.kind, &*found.path), (BreakKind::ReasoningDropped, "input[1]"));
+        let found = first(chat(Some("hm")), chat(Some("")));
+        assert_eq!((found.kind, &*found.path), (BreakKind::ReasoningDropped, "messages[1].reasoning_content"));
+        let of = |blocks: Value| {
+            let body =
+                json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": blocks}]});
+            Prompt::from_body(Api::Messages, body.to_string().as_bytes()).unwrap()
+        };
+        let thought = json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"});
+        let said = json!({"type": "text", "text": "two"});
+        let (a, b) = (of(json!([thought, said])), of(json!([said])));
+        let found = diverge(&a, &b, common(&a.text, &b.text)).unwrap();
+        assert_eq!((found.kind, &*found.path), (BreakKind::ReasoningDropped, "messages[1].content[0]"));
     }
 
     #[test]

@@ -312,7 +312,7 @@ fn plain(written: &[u8], limit: usize) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The session, or the user, that `metadata` names. Some harnesses put JSON into a string there; its session is taken.
+/// The session, or the user, that `metadata` names.
 fn metadata(scan: &mut Scan<'_>) -> Result<Option<String>, ScanError> {
     if scan.peek()? != b'{' {
         scan.skip()?;
@@ -322,16 +322,47 @@ fn metadata(scan: &mut Scan<'_>) -> Result<Option<String>, ScanError> {
     scan.object(|scan, key| {
         match key {
             b"session_id" | b"sessionId" | b"conversation_id" => session = name(scan)?,
-            b"user_id" => user = name(scan)?,
+            b"user_id" => user = user_id(scan)?,
             _ => scan.skip()?,
         }
         Ok::<(), ScanError>(())
     })?;
-    let within = |user: String| match user.split_once("_session_") {
-        Some((_, session)) if !session.is_empty() => session.to_owned(),
-        _ => user,
-    };
-    Ok(session.or(user.map(within)))
+    Ok(session.or(user))
+}
+
+/// Most bytes of a `user_id` that are looked at for a session.
+const MAX_USER_ID_BYTES: usize = 4_096;
+
+/// The session that a `metadata.user_id` holds, else the user. Claude Code puts its session there: as the end of
+/// `user_HASH_account_ID_session_ID`, from 2.1.78 on as `session_id` of an object that is written into the string.
+fn user_id(scan: &mut Scan<'_>) -> Result<Option<String>, ScanError> {
+    if scan.peek()? != b'"' {
+        scan.skip()?;
+        return Ok(None);
+    }
+    let mut written = Vec::new();
+    scan.value(&mut written)?;
+    if written.len() <= MAX_USER_ID_BYTES
+        && let Ok(text) = serde_json::from_slice::<String>(&written)
+    {
+        if let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(&text) {
+            let session = fields.get("session_id").and_then(|value| value.as_str()).map(|id| cut(id.to_owned()));
+            return Ok(session.filter(|id| !id.is_empty()));
+        }
+        if let Some((_, session)) = text.split_once("_session_")
+            && !session.is_empty()
+        {
+            return Ok(Some(cut(session.to_owned())));
+        }
+    }
+    Ok(plain(&written, MAX_NAME_BYTES))
+}
+
+fn cut(mut name: String) -> String {
+    while name.len() > MAX_NAME_BYTES {
+        name.pop();
+    }
+    name
 }
 
 #[cfg(test)]
@@ -421,5 +452,19 @@ mod tests {
         assert!(matches!(error(b"[1]"), PromptError::Json(_)));
         assert!(matches!(error(b"{\"messages\":["), PromptError::Json(ScanError::Cut)));
         assert_eq!(prompt(Api::Completions, r#"{"prompt":"once"}"#).segment(0), b"\"once\"\n");
+    }
+
+    #[test]
+    fn a_session_in_an_object_in_the_user_id_is_the_session_and_nothing_else_of_it_is_kept() {
+        let session = |user_id: &str| {
+            let body = serde_json::json!({"messages": [], "user": "me", "metadata": {"user_id": user_id}});
+            prompt(Api::Messages, &body.to_string()).asked.session
+        };
+        let id = r#"{"device_id":"d1","account_uuid":"a1","session_id":"s-1"}"#;
+        assert_eq!(session(id).as_deref(), Some("s-1"));
+        // Without a session there: what else names one.
+        assert_eq!(session(r#"{"device_id":"d1","account_uuid":"a1"}"#).as_deref(), Some("me"));
+        assert_eq!(session("user_1_account__session_s-2").as_deref(), Some("s-2"));
+        assert_eq!(session("someone").as_deref(), Some("someone"));
     }
 }

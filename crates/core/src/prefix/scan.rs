@@ -215,7 +215,7 @@ impl<'a> Scan<'a> {
             let (before, written) = out.split_at(value);
             keep(&before[key.0..key.1], Where::Value(written));
             if let Some(last) = members.last() {
-                in_order &= self.sorted && before[last.key.0..last.key.1] < before[key.0..key.1];
+                in_order &= self.sorted && by_text(&before[last.key.0..last.key.1], &before[key.0..key.1]).is_lt();
             }
             members.push(Member { key, end: out.len() });
         }
@@ -330,12 +330,22 @@ pub(super) enum Where<'a> {
     Value(&'a [u8]),
 }
 
+/// The order of two keys as written: that of their text, in which an escape is the character that it stands for.
+fn by_text(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let escaped = |key: &[u8]| memchr::memchr(b'\\', key).is_some();
+    if !escaped(a) && !escaped(b) {
+        return a.cmp(b);
+    }
+    let text = |key: &[u8]| serde_json::from_slice::<String>(&[b"\"", key, b"\""].concat()).unwrap_or_default();
+    text(a).cmp(&text(b)).then_with(|| a.cmp(b))
+}
+
 /// Puts the members of an object into order. Of those with one key the last counts, as everywhere.
 fn arrange(out: &mut Vec<u8>, begin: usize, members: &[Member], sorted: bool) {
     let mut order: Vec<usize> = (0..members.len()).collect();
     let key = |n: usize| &out[members[n].key.0..members[n].key.1];
     // Stable, so that of equal keys the last stays last.
-    order.sort_by(|a, b| key(*a).cmp(key(*b)));
+    order.sort_by(|a, b| by_text(key(*a), key(*b)));
     order.dedup_by(|later, earlier| {
         let same = key(*later) == key(*earlier);
         if same {
@@ -407,6 +417,12 @@ mod tests {
         let text = r#" { "b" : [ 1 , 2.0 , true ] , "a" : "Gr\u00fc\u00dfe \/ \"x\" \n \u0001 \ud83d\ude00" , "cache_control":{"x":[1]} } "#;
         let want = r#"{"a":"Grüße / \"x\" \n \u0001 😀","b":[1,2.0,true]}"#;
         assert_eq!(written(text, true).unwrap(), want);
+    }
+
+    #[test]
+    fn keys_are_sorted_by_what_they_say_not_by_how_it_is_escaped() {
+        // A quote comes before `#`, its backslash would come behind; a tab before a space.
+        assert_eq!(written(r##"{"a#":1,"a\"":2," ":3,"\t":4}"##, true).unwrap(), r##"{"\t":4," ":3,"a\"":2,"a#":1}"##);
     }
 
     #[test]
