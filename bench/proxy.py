@@ -3,15 +3,18 @@
 table of docs/benchmarks.md.
 
     bench/proxy.py --peaklane target/release/peaklane --refserver bench/refserver/target/release/refserver
-                   --refload bench/refserver/target/release/refload [--litellm VENV/bin/litellm]
+                   --refload bench/refserver/target/release/refload [--litellm VENV/bin/litellm] [--docs docs/benchmarks.md]
 
-Upstream and load on core 0, the proxy on core 1. Every row has its yardstick from the same run.
+Upstream and load on core 0, the proxy on core 1. Each round measures all of them one after the other, so that a moment at which
+the machine does something else meets all alike; a figure is the median of the rounds, with the least and the largest beside it.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import platform
+import re
 import resource
 import shutil
 import signal
@@ -24,11 +27,16 @@ import time
 
 LOAD_CPU, PROXY_CPU = "0", "1"
 STREAM_MODEL = "ref-ttft0-itl0-n20"
+# 58 ms a stream. They are asked for every 50 ms, so that each connection has one under way all the time.
 PACED_MODEL = "ref-ttft20-itl2-n20"
+PACED_EVERY_MS = 50
+CONNECTIONS = 64
 IDLE_MODEL = "ref-ttft0-itl600000-n3"
 BODY = 100_000
-SECONDS = 6
-ROUNDS = 3
+# Whole seconds of each load: CPU time is counted in hundredths.
+SECONDS = 4
+ROUNDS = 5
+BEGIN, END = "<!-- proxy:begin -->\n", "<!-- proxy:end -->\n"
 
 
 def free_port():
@@ -48,7 +56,16 @@ def wait_for(port, seconds=180):
 
 
 def pinned(cpu, words, **how):
-    return subprocess.Popen(["taskset", "-c", cpu, *map(str, words)], **how)
+    # A group of its own: nginx and LiteLLM have workers, which outlive a parent that is killed.
+    return subprocess.Popen(["taskset", "-c", cpu, *map(str, words)], start_new_session=True, **how)
+
+
+def end(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
 
 
 def family(pid):
@@ -95,12 +112,12 @@ class Bench:
     def stop(self, process):
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
+        end(process)
         self.running.remove(process)
 
     def close(self):
         for process in reversed(self.running):
-            process.kill()
-            process.wait()
+            end(process)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def peaklane(self, *more):
@@ -151,27 +168,116 @@ model_list:
 
     def per_cpu_second(self, process, port, *more):
         """Streams per second of the proxy's own CPU time."""
-        self.load(port, "--seconds", 1, *more)
         before = cpu_seconds(process.pid)
-        seen = self.load(port, "--seconds", SECONDS, *more)
+        seen = self.load(port, "--seconds", SECONDS, "--connections", CONNECTIONS, *more)
         if seen["errors"]:
             raise SystemExit(f"{seen['errors']} errors: {seen}")
         return seen["requests"] / (cpu_seconds(process.pid) - before)
 
-    def added(self, port):
-        """Time to the last byte of paced streams, 64 at once: median and p99, microseconds."""
-        seen = self.load(port, "--model", PACED_MODEL, "--seconds", SECONDS, "--every-ms", 80)
-        return seen["last_p50_us"], seen["last_p99_us"], seen["requests"], seen["errors"]
+    def paced(self, port):
+        """Times to the first byte and to the last of paced streams: medians and p99, milliseconds."""
+        seen = self.load(port, "--model", PACED_MODEL, "--seconds", SECONDS, "--connections", CONNECTIONS, "--every-ms", PACED_EVERY_MS)
+        if seen["errors"]:
+            raise SystemExit(f"{seen['errors']} errors: {seen}")
+        return [seen[name] / 1e3 for name in ("first_p50_us", "first_p99_us", "last_p50_us", "last_p99_us")]
 
 
-def row(name, value, bar, right, yardstick):
-    mark = {True: "ok", False: "SHORT", None: "--"}[right]
-    print(f"{mark:<6} {name:<46} {value:<44} bar: {bar}   [{yardstick}]", flush=True)
-    return right is not False
+class Table:
+    """Rows of the table: printed as they come, and kept for the document."""
+
+    def __init__(self):
+        self.rows = []
+        self.good = True
+
+    def row(self, name, value, spread, bar, right, yardstick):
+        mark = {True: "ok", False: "SHORT", None: "--"}[right]
+        print(f"{mark:<6} {name:<52} {value:<28} {spread:<24} bar: {bar or '--':<20} {yardstick}", flush=True)
+        self.rows.append((name, value, spread, bar, {True: "yes", False: "no", None: ""}[right], yardstick))
+        self.good &= right is not False
+
+    def markdown(self, about):
+        head = ["figure", f"median of {ROUNDS} rounds", "least to largest", "bar", "holds", "yardstick in the same rounds"]
+        lines = [head, ["---"] * len(head), *self.rows]
+        return about + "\n\n" + "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def median_of(run):
-    return statistics.median(run() for _ in range(ROUNDS))
+def spread(values, digits=2):
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def rates(bench, table, yard, subjects, *more):
+    """A row for each subject: streams per CPU-second, against nginx in the same rounds. Returns the medians of the rates."""
+    everybody = [yard, *subjects]
+    for _, (process, port), _, own in everybody:
+        bench.load(port, "--seconds", 1, *more, *own)
+    seen = {name: [] for name, *_ in everybody}
+    for _ in range(ROUNDS):
+        for name, (process, port), _, own in everybody:
+            seen[name].append(bench.per_cpu_second(process, port, *more, *own))
+    ofyard = statistics.median(seen[yard[0]])
+    for name, _, bar, _ in subjects:
+        ratios = [mine / its for mine, its in zip(seen[name], seen[yard[0]])]
+        ratio, rate = statistics.median(ratios), statistics.median(seen[name])
+        table.row(f"streams per CPU-second, {name}", f"{rate:,.0f} = {ratio:.2f} of nginx", spread(ratios),
+                  f">= {bar}" if bar else "", ratio >= bar if bar else None, f"nginx {ofyard:,.0f}")
+    return ofyard, [statistics.median(seen[name]) for name, *_ in subjects]
+
+
+def added_latency(bench, table, through, nginx):
+    """Rows of what is added to paced streams, against no proxy at all right before and right after."""
+    mine, its = [], []
+    before = bench.paced(bench.upstream)
+    for _ in range(ROUNDS):
+        by_us, by_nginx, after = bench.paced(through), bench.paced(nginx), bench.paced(bench.upstream)
+        base = [min(two) for two in zip(before, after)]
+        mine.append([a - b for a, b in zip(by_us, base)])
+        its.append([a - b for a, b in zip(by_nginx, base)])
+        before = after
+    for name, p50, p99 in (("last", 2, 3), ("first", 0, 1)):
+        ours, theirs = ([[one[at] for one in rounds] for at in (p50, p99)] for rounds in (mine, its))
+        median, tail = map(statistics.median, ours)
+        nginx_median, nginx_tail = map(statistics.median, theirs)
+        table.row(f"added latency to the {name} byte, {CONNECTIONS} streams at once, p50 / p99", f"{median:.2f} / {tail:.2f} ms",
+                  " / ".join(map(spread, ours)), "<= 0.15 / 1.5 ms", median <= 0.15 and tail <= 1.5,
+                  f"nginx adds {nginx_median:.2f} / {nginx_tail:.2f} ms")
+
+
+def idle_memory(bench, table, wanted):
+    proxy, port = bench.peaklane()
+    hold = pinned(LOAD_CPU, [bench.a.refload, "--to", f"127.0.0.1:{port}", "--hold", wanted, "--model", IDLE_MODEL],
+                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    bench.running.append(hold)
+    held = json.loads(hold.stdout.readline())["held"]
+    time.sleep(1)
+    used = rss_mib(proxy.pid)
+    table.row(f"resident memory, {held:,} idle streams", f"{used:.0f} MiB = {used * 1024 / max(held, 1):.1f} KiB a stream", "one run",
+              "<= 360 MiB", used <= 360 and held >= wanted, "")
+    for process in (hold, proxy):
+        end(process)
+        bench.running.remove(process)
+
+
+def about(arguments):
+    """Where and with what it was measured."""
+    def first(words):
+        out = subprocess.run(words, capture_output=True, text=True)
+        return (out.stdout + out.stderr).strip().splitlines()[0].split()[-1].removeprefix("nginx/")
+
+    versions = [f"peaklane {first([arguments.peaklane, '--version'])}", f"nginx {first(['nginx', '-v'])}"]
+    if arguments.litellm:
+        python = pathlib.Path(arguments.litellm).with_name("python")
+        asked = "import importlib.metadata as m; print(m.version('litellm'))"
+        versions.append(f"LiteLLM {first([python, '-c', asked])}")
+    model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    cpu = model.group(1).strip() if model else platform.machine()
+    return (f"Measured {time.strftime('%Y-%m-%d')} on {os.cpu_count()} cores of {cpu}, Linux {platform.release()}; "
+            f"{', '.join(versions)}; load average {os.getloadavg()[0]:.1f} at the begin.")
+
+
+def put_into(path, table):
+    text = path.read_text()
+    before, rest = text.split(BEGIN)
+    path.write_text(before + BEGIN + table + END + rest.split(END)[1])
 
 
 def main():
@@ -180,61 +286,35 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--litellm", help="program of LiteLLM's proxy, where it is installed")
     parser.add_argument("--idle", type=int, default=9000, help="streams to hold open")
+    parser.add_argument("--docs", type=pathlib.Path, help="document whose table is replaced, such as docs/benchmarks.md")
     arguments = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    bench = Bench(arguments)
-    good = True
+    begun = about(arguments)
+    bench, table = Bench(arguments), Table()
     try:
-        body = ["--body-bytes", BODY, "--model", STREAM_MODEL]
-        nginx, nginx_port = bench.nginx()
-        yard = median_of(lambda: bench.per_cpu_second(nginx, nginx_port, *body))
-        off, off_port = bench.peaklane("--no-prefix")
-        plain = median_of(lambda: bench.per_cpu_second(off, off_port, *body, "--sessions"))
-        on, on_port = bench.peaklane()
-        full = median_of(lambda: bench.per_cpu_second(on, on_port, *body, "--sessions"))
-        said = f"nginx {yard:,.0f} in the same run"
-        good &= row("streams per CPU-second, 100 KB prompt, figures off", f"{plain:,.0f} = {plain / yard:.2f} of nginx", ">= 0.5",
-                    plain >= 0.5 * yard, said)
-        good &= row("streams per CPU-second, 100 KB prompt, figures on", f"{full:,.0f} = {full / yard:.2f} of nginx", ">= 0.35",
-                    full >= 0.35 * yard, said)
-        small = ["--model", STREAM_MODEL]
-        yard_small = median_of(lambda: bench.per_cpu_second(nginx, nginx_port, *small))
-        full_small = median_of(lambda: bench.per_cpu_second(on, on_port, *small, "--sessions"))
-        row("streams per CPU-second, 200 B prompt, figures on", f"{full_small:,.0f} = {full_small / yard_small:.2f} of nginx", "--", None,
-            f"nginx {yard_small:,.0f}")
-        direct = bench.added(bench.upstream)
-        through = bench.added(on_port)
-        by_nginx = bench.added(nginx_port)
-        again = bench.added(bench.upstream)
-        base = (min(direct[0], again[0]), min(direct[1], again[1]))
-        if through[3] or direct[3]:
-            raise SystemExit("errors under paced load")
-        more = ((through[0] - base[0]) / 1e3, (through[1] - base[1]) / 1e3)
-        nginx_more = ((by_nginx[0] - base[0]) / 1e3, (by_nginx[1] - base[1]) / 1e3)
-        good &= row("added latency, 64 paced streams, median / p99", f"{more[0]:.2f} / {more[1]:.2f} ms", "<= 0.15 / 1.5 ms",
-                    more[0] <= 0.15 and more[1] <= 1.5, f"nginx adds {nginx_more[0]:.2f} / {nginx_more[1]:.2f} ms")
-        bench.stop(off)
-        bench.stop(on)
-        idle, idle_port = bench.peaklane()
-        hold = pinned(LOAD_CPU, [arguments.refload, "--to", f"127.0.0.1:{idle_port}", "--hold", arguments.idle, "--model", IDLE_MODEL],
-                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        held = json.loads(hold.stdout.readline())["held"]
-        time.sleep(1)
-        used = rss_mib(idle.pid)
-        hold.stdin.close()
-        hold.wait()
-        good &= row(f"resident memory, {held:,} idle streams", f"{used:.0f} MiB = {used * 1024 / max(held, 1):.1f} KiB a stream", "<= 360 MiB",
-                    used <= 360 and held >= arguments.idle, f"asked for {arguments.idle:,}")
-        idle.kill()
+        nginx, off, on = bench.nginx(), bench.peaklane("--no-prefix"), bench.peaklane()
+        own = ["--sessions"]
+        rates(bench, table, ("nginx", nginx, None, []),
+              [("100 KB prompt, figures off", off, 0.5, own), ("100 KB prompt, figures on", on, 0.35, own)],
+              "--body-bytes", BODY, "--model", STREAM_MODEL)
+        yard, (mine,) = rates(bench, table, ("nginx", nginx, None, []), [("200 B prompt, figures on", on, None, own)],
+                              "--model", STREAM_MODEL)
+        added_latency(bench, table, on[1], nginx[1])
+        bench.stop(off[0])
+        bench.stop(on[0])
+        idle_memory(bench, table, arguments.idle)
         if arguments.litellm:
-            lite, lite_port = bench.litellm()
-            lite_cpu = bench.per_cpu_second(lite, lite_port, *small)
-            row("LiteLLM's proxy, streams per CPU-second, 200 B", f"{lite_cpu:,.0f} = {lite_cpu / yard_small:.4f} of nginx", "--", None,
-                f"peaklane {full_small:,.0f}")
+            lite, port = bench.litellm()
+            bench.load(port, "--seconds", 1, "--model", STREAM_MODEL)
+            rate = bench.per_cpu_second(lite, port, "--model", STREAM_MODEL)
+            table.row("streams per CPU-second, 200 B prompt, LiteLLM's proxy", f"{rate:,.0f} = {rate / yard:.4f} of nginx", "one run", "",
+                      None, f"nginx {yard:,.0f}, peaklane {mine:,.0f}")
     finally:
         bench.close()
-    return 0 if good else 1
+    if arguments.docs:
+        put_into(arguments.docs, table.markdown(begun))
+    return 0 if table.good else 1
 
 
 if __name__ == "__main__":

@@ -57,43 +57,79 @@ fn asked() -> Asked {
     asked
 }
 
-fn request(asked: &Asked, n: usize) -> Vec<u8> {
-    let code = "    if let Some(value) = table.get(&key) { return Ok(value.clone()); }\\n";
-    let empty = format!("{{\"model\":\"{}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"\"}}]}}", asked.model);
-    let text: String = code.chars().cycle().take(asked.body_bytes.saturating_sub(empty.len())).collect();
-    // An escape that was cut would break the JSON.
-    let text = text.trim_end_matches('\\');
-    let body = empty.replace("\"content\":\"\"", &format!("\"content\":\"{text}\""));
-    let session = if asked.sessions { format!("/s/c{n}") } else { String::new() };
-    format!(
-        "POST {session}{} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        asked.path,
-        body.len()
-    )
-    .into_bytes()
+/// Digits that number the prompts of a connection, at the end of the last message: each prompt is another one, as those of a
+/// harness are, and none can be answered from memory of the former.
+const DIGITS: usize = 10;
+
+/// Bytes of code in one message.
+const MESSAGE_BYTES: usize = 2_000;
+
+/// A request, and where its number stands in it.
+struct Request {
+    bytes: Vec<u8>,
+    number_at: usize,
 }
 
-/// One stream: microseconds to the first byte and to the last.
-async fn stream(io: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> std::io::Result<(u64, u64)> {
+impl Request {
+    /// That of connection `n`: a chat of messages of code, as large as asked for.
+    fn new(asked: &Asked, n: usize) -> Self {
+        let code = "    if let Some(value) = table.get(&key) { return Ok(value.clone()); }\\n";
+        let (mut messages, mut left) = (Vec::new(), asked.body_bytes.saturating_sub(150));
+        while left > MESSAGE_BYTES {
+            let role = if messages.len() % 2 == 0 { "user" } else { "assistant" };
+            messages.push(format!("{{\"role\":\"{role}\",\"content\":\"{}\"}}", code.repeat(MESSAGE_BYTES / code.len())));
+            left = left.saturating_sub(messages[messages.len() - 1].len() + 1);
+        }
+        messages.push(format!("{{\"role\":\"user\",\"content\":\"{}{}\"}}", code.repeat(left / code.len()), "0".repeat(DIGITS)));
+        let body = format!("{{\"model\":\"{}\",\"stream\":true,\"messages\":[{}]}}", asked.model, messages.join(","));
+        let session = if asked.sessions { format!("/s/c{n}") } else { String::new() };
+        let head = format!(
+            "POST {session}{} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            asked.path,
+            body.len()
+        );
+        let bytes = (head + &body).into_bytes();
+        let number_at = bytes.len() - DIGITS - "\"}]}".len();
+        Self { bytes, number_at }
+    }
+
+    /// Gives it its number.
+    fn number(&mut self, number: u64) {
+        self.bytes[self.number_at..self.number_at + DIGITS].copy_from_slice(format!("{number:0DIGITS$}").as_bytes());
+    }
+}
+
+/// One stream: microseconds to the first byte and to the last. What is no 200 is an error, and so is one of fewer than `events`
+/// events.
+async fn stream(io: &mut TcpStream, request: &[u8], buffer: &mut [u8], events: usize) -> std::io::Result<(u64, u64)> {
+    let wrong = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     let begin = Instant::now();
     io.write_all(request).await?;
-    let mut tail = Vec::new();
+    let mut answer: Vec<u8> = Vec::with_capacity(8 << 10);
     let mut first = None;
     loop {
         let n = io.read(buffer).await?;
         if n == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        first.get_or_insert_with(|| begin.elapsed());
-        tail.extend_from_slice(&buffer[..n]);
-        if tail.ends_with(b"\r\n0\r\n\r\n") {
-            let status_ok = tail.starts_with(b"HTTP/1.1 200") || tail.len() <= 8;
-            let micros = |d: Duration| d.as_micros() as u64;
-            return if status_ok || first.is_some() { Ok((micros(first.unwrap_or_default()), micros(begin.elapsed()))) } else { Err(std::io::ErrorKind::InvalidData.into()) };
+        let first = *first.get_or_insert_with(|| begin.elapsed());
+        answer.extend_from_slice(&buffer[..n]);
+        if answer.len() >= 12 && !answer.starts_with(b"HTTP/1.1 200") {
+            return Err(wrong(format!("answered: {}", String::from_utf8_lossy(&answer[..12]))));
         }
-        let keep = tail.len().saturating_sub(8);
-        tail.drain(..keep);
+        if answer.ends_with(b"\r\n0\r\n\r\n") {
+            let last = begin.elapsed();
+            // After the clock was read.
+            let seen = answer.windows(6).filter(|w| w == b"data: ").count();
+            let micros = |d: Duration| d.as_micros() as u64;
+            return if seen >= events { Ok((micros(first), micros(last))) } else { Err(wrong(format!("{seen} events"))) };
+        }
     }
+}
+
+/// Chunks that a model named `...-n20` sends, and no fewer events than those.
+fn events_of(model: &str) -> usize {
+    model.rsplit("-n").next().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
 
 fn percentiles(name: &str, mut all: Vec<u64>) -> String {
@@ -113,7 +149,7 @@ async fn hold(asked: &Asked) {
                 break;
             }
         };
-        io.write_all(&request(asked, n)).await.expect("the request can be written");
+        io.write_all(&Request::new(asked, n).bytes).await.expect("the request can be written");
         held.push(io);
     }
     // Until each has begun to answer.
@@ -139,9 +175,9 @@ async fn main() {
         .map(|n| {
             let asked = asked.clone();
             local.spawn_local(async move {
-                let (mut firsts, mut lasts, mut errors) = (Vec::new(), Vec::new(), 0u64);
+                let (mut firsts, mut lasts, mut errors, mut number) = (Vec::new(), Vec::new(), 0u64, 0);
                 let mut buffer = vec![0; 64 << 10];
-                let request = request(&asked, n);
+                let (mut request, events) = (Request::new(&asked, n), events_of(&asked.model));
                 let mut io: Option<TcpStream> = None;
                 if let Some(every) = asked.every {
                     // Spread over the interval, so that they do not all come at once.
@@ -160,12 +196,17 @@ async fn main() {
                         io = Some(fresh);
                     }
                     let Some(open) = io.as_mut() else { continue };
-                    match stream(open, &request, &mut buffer).await {
+                    request.number(number);
+                    number += 1;
+                    match stream(open, &request.bytes, &mut buffer, events).await {
                         Ok((first, last)) => {
                             firsts.push(first);
                             lasts.push(last);
                         }
-                        Err(_) => {
+                        Err(error) => {
+                            if errors == 0 {
+                                eprintln!("connection {n}: {error}");
+                            }
                             errors += 1;
                             io = None;
                         }
