@@ -77,10 +77,15 @@ impl Request {
         let (mut messages, mut left) = (Vec::new(), asked.body_bytes.saturating_sub(150));
         while left > MESSAGE_BYTES {
             let role = if messages.len() % 2 == 0 { "user" } else { "assistant" };
-            messages.push(format!("{{\"role\":\"{role}\",\"content\":\"{}\"}}", code.repeat(MESSAGE_BYTES / code.len())));
+            messages
+                .push(format!("{{\"role\":\"{role}\",\"content\":\"{}\"}}", code.repeat(MESSAGE_BYTES / code.len())));
             left = left.saturating_sub(messages[messages.len() - 1].len() + 1);
         }
-        messages.push(format!("{{\"role\":\"user\",\"content\":\"{}{}\"}}", code.repeat(left / code.len()), "0".repeat(DIGITS)));
+        messages.push(format!(
+            "{{\"role\":\"user\",\"content\":\"{}{}\"}}",
+            code.repeat(left / code.len()),
+            "0".repeat(DIGITS)
+        ));
         let body = format!("{{\"model\":\"{}\",\"stream\":true,\"messages\":[{}]}}", asked.model, messages.join(","));
         let session = if asked.sessions { format!("/s/c{n}") } else { String::new() };
         let head = format!(
@@ -122,7 +127,11 @@ async fn stream(io: &mut TcpStream, request: &[u8], buffer: &mut [u8], events: u
             // After the clock was read.
             let seen = answer.windows(6).filter(|w| w == b"data: ").count();
             let micros = |d: Duration| d.as_micros() as u64;
-            return if seen >= events { Ok((micros(first), micros(last))) } else { Err(wrong(format!("{seen} events"))) };
+            return if seen >= events {
+                Ok((micros(first), micros(last)))
+            } else {
+                Err(wrong(format!("{seen} events")))
+            };
         }
     }
 }
@@ -231,5 +240,9 @@ async fn main() {
         })
         .await;
     let n = lasts.len();
-    println!("{{\"requests\":{n},\"errors\":{errors},{},{}}}", percentiles("first", firsts), percentiles("last", lasts));
+    println!(
+        "{{\"requests\":{n},\"errors\":{errors},{},{}}}",
+        percentiles("first", firsts),
+        percentiles("last", lasts)
+    );
 }
