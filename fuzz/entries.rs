@@ -272,7 +272,7 @@ pub fn trace(bytes: &[u8]) {
             Err(error) => assert!(!error.to_string().trim().is_empty()),
         }
     }
-    if let Some(session) = session_of(None, &calls) {
+    if let Some(session) = session_of(None, calls) {
         assert_eq!(session.pairs as usize, session.pair_list.len());
         assert!(session.pair_list.iter().all(|p| (0.0..=1.0).contains(&p.reuse) && p.common <= p.a_bytes));
     }

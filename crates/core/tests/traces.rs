@@ -20,7 +20,7 @@ fn sessions(file: &Path) -> Vec<TraceSession> {
         calls.entry(call.session().to_owned()).or_default().push(call);
     }
     let name = file.file_name().unwrap().to_str().unwrap();
-    calls.values().map(|calls| session_of(Some(name), calls).unwrap()).collect()
+    calls.into_values().map(|calls| session_of(Some(name), calls).unwrap()).collect()
 }
 
 /// What `got` lacks or has otherwise than `want`; what only `got` has is ours.

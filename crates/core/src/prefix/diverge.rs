@@ -220,7 +220,11 @@ fn of_texts(segment: &Segment, path: &str, a: &str, b: &str, at: usize) -> Break
         return BreakKind::Token;
     }
     match segment.part {
-        Part::System | Part::Message if talks_of_files(a, at) || talks_of_files(b, at) => BreakKind::FileState,
+        Part::System if talks_of_files(a, at) || talks_of_files(b, at) => BreakKind::FileState,
+        // Output of tools is full of files: there it is the history that was rewritten.
+        Part::Message if may_bring_files(&segment.role) && talks_of_files(a, at) && talks_of_files(b, at) => {
+            BreakKind::FileState
+        }
         Part::System if is_file_put_in(a, b, at) || is_file_put_in(b, a, at) => BreakKind::FileState,
         Part::System | Part::Tool if is_counter(a, b, at) => BreakKind::Token,
         Part::Tool if path.ends_with("description") => BreakKind::ToolDescription,
@@ -320,7 +324,20 @@ fn talks_of_files(text: &str, at: usize) -> bool {
     ]
     .iter()
     .any(|word| near.contains(word))
-        || near.matches('\n').count() > 3 && near.matches('/').count() > 4
+        || near.lines().filter(|line| is_path(line)).nth(1).is_some()
+}
+
+/// Is a line of a listing, a tree or a map of files nothing but a path?
+fn is_path(line: &str) -> bool {
+    let line = line.trim_matches(|c: char| c.is_whitespace() || "│├└─|`+*-:".contains(c));
+    let named =
+        line.contains('/') || line.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && end.len() < 6);
+    named && !line.ends_with('.') && line.len() > 2 && line.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c))
+}
+
+/// Do harnesses put files that they looked up themselves into messages of that role?
+fn may_bring_files(role: &str) -> bool {
+    matches!(role, "user" | "system" | "developer")
 }
 
 /// Does `with` go on, where `without` ends or goes on alike, with something that names a file: a memory file, rules of a
@@ -394,6 +411,17 @@ mod tests {
         let rules =
             ("In a git repository never commit unasked. Be kind.", "In a git repository never commit unasked. Go on.");
         assert_eq!(system(rules.0, rules.1).kind, BreakKind::System, "every coding agent talks of git");
+    }
+
+    #[test]
+    fn a_map_of_files_is_known_by_its_lines_in_what_the_harness_says_and_not_in_output_of_tools() {
+        let map = |more: &str| format!("Files of this folder:\n\nsrc/main.rs:\n| fn main\n\nsrc/lib.rs\n{more}");
+        let with = |role: &str, text: &str| history(&[("user", "go"), (role, text), ("user", "on")]);
+        let kind = |role: &str| first(with(role, &map("\nsrc/a.rs:\n| fn a")), with(role, &map("\nsrc/b.rs"))).kind;
+        assert_eq!((kind("user"), kind("tool")), (BreakKind::FileState, BreakKind::HistoryRewritten));
+        assert_eq!(system(&map("src/a.rs"), &map("src/b.rs")).kind, BreakKind::FileState);
+        let cut = first(with("user", &map("")), with("user", "(older output removed)"));
+        assert_eq!(cut.kind, BreakKind::HistoryRewritten);
     }
 
     #[test]

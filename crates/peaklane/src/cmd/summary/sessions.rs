@@ -1,6 +1,6 @@
 //! `summary sessions`: what sessions of harnesses took and what broke their prefixes, from the store or from trace files.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use peaklane_core::call::CallRecord;
 use peaklane_core::config::{Config, Price};
-use peaklane_core::prefix::trace::{TraceCall, TraceSession, session_of};
+use peaklane_core::prefix::trace::{TraceCall, TraceReducer, TraceSession};
 use peaklane_core::session::{Prices, summary};
 use peaklane_report::{sessions as view, trace_sessions};
 use peaklane_store::{CallFilter, StoreReader};
@@ -70,7 +70,7 @@ fn from_file(path: &Path, wanted: Option<&str>) -> Result<Vec<TraceSession>, Fai
     let file = File::open(path).map_err(|e| unread(&e))?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut order: Vec<String> = Vec::new();
-    let mut calls: BTreeMap<String, Vec<TraceCall>> = BTreeMap::new();
+    let mut sessions: HashMap<String, TraceReducer> = HashMap::new();
     let mut line = Vec::new();
     for number in 1u64.. {
         line.clear();
@@ -94,13 +94,16 @@ fn from_file(path: &Path, wanted: Option<&str>) -> Result<Vec<TraceSession>, Fai
         if wanted.is_some_and(|name| name != call.session()) {
             continue;
         }
-        if !calls.contains_key(call.session()) {
-            order.push(call.session().to_owned());
+        if let Some(session) = sessions.get_mut(call.session()) {
+            session.add(call);
+        } else {
+            let name = call.session().to_owned();
+            order.push(name.clone());
+            sessions.insert(name, TraceReducer::new(call));
         }
-        calls.entry(call.session().to_owned()).or_default().push(call);
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(order.iter().filter_map(|session| session_of(name.as_deref(), &calls[session])).collect())
+    Ok(order.iter().filter_map(|session| Some(sessions.remove(session)?.finish(name.as_deref()))).collect())
 }
 
 /// The zone in which times are shown: that of the configuration, else the system's.
