@@ -300,6 +300,35 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
+    /// A call of chat completions over `/s/<session>` that was handed on whole, and of which nothing else is known: what
+    /// is measured is set by whoever measured it, and stays blank or 0 bytes and microseconds until then.
+    pub fn new(session: &str, seq: u32, record: TryRecord) -> Self {
+        Self {
+            id: format!("{session}-{seq:08}"),
+            session: session.to_owned(),
+            session_by: SessionBy::Path,
+            seq,
+            harness: None,
+            lane: None,
+            started_unix_us: 0,
+            path: "/v1/chat/completions".to_owned(),
+            api: Some(Api::Chat),
+            model: None,
+            request_bytes: 0,
+            tools: 0,
+            sent_us: 0,
+            total_us: 0,
+            record,
+            estimated_prompt_tokens: None,
+            estimated_completion_tokens: None,
+            usage_injected: false,
+            retry: 0,
+            prefix: None,
+            delivery: Delivery::Whole,
+            gap: None,
+        }
+    }
+
     /// Takes out what people wrote or were answered, and what a server could tell a person by: texts of the answer,
     /// arguments of tool calls, words of the server, request ids, and the pieces of two prompts where they part. Figures,
     /// classes, field paths and names of tools stay. The session's name stays too: see [`SessionBy::Field`] for the one
@@ -349,28 +378,12 @@ mod tests {
         let prefix =
             PrefixFigures { prompt_bytes: 400, divergence: Some(divergence.clone()), ..PrefixFigures::default() };
         let mut call = CallRecord {
-            id: "p-1".into(),
-            session: "s".into(),
-            session_by: SessionBy::Path,
-            seq: 1,
-            harness: None,
-            lane: None,
             started_unix_us: 1,
-            path: "/v1/chat/completions".into(),
-            api: Some(Api::Chat),
-            model: None,
             request_bytes: 2,
-            tools: 0,
             sent_us: 3,
             total_us: 4,
-            record,
-            estimated_prompt_tokens: None,
-            estimated_completion_tokens: None,
-            usage_injected: false,
-            retry: 0,
             prefix: Some(prefix),
-            delivery: Delivery::Whole,
-            gap: None,
+            ..CallRecord::new("s", 1, record)
         };
         call.forget_texts();
         let text = serde_json::to_string(&call).unwrap();

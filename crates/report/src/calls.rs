@@ -333,27 +333,14 @@ pub(crate) mod tests {
         record.usage = Usage { prompt: Some(12_000), completion: Some(210), cached: Some(9_000), ..Usage::default() };
         CallRecord {
             id: format!("p1-{seq:04}"),
-            session: session.into(),
-            session_by: SessionBy::Path,
-            seq,
             harness: Some("pi/0.73.1".into()),
             lane: Some("lane-a".into()),
             started_unix_us: at_s * 1_000_000,
-            path: "/v1/chat/completions".into(),
-            api: Some(Api::Chat),
             model: Some("m".into()),
             request_bytes: 50_000,
             tools: 4,
-            sent_us: 0,
             total_us: 3_200_000,
-            record,
-            estimated_prompt_tokens: None,
-            estimated_completion_tokens: None,
-            usage_injected: false,
-            retry: 0,
-            prefix: None,
-            delivery: Delivery::Whole,
-            gap: None,
+            ..CallRecord::new(session, seq, record)
         }
     }
 

@@ -117,28 +117,13 @@ mod tests {
         record.finish_reason = Some("stop".into());
         record.usage = Usage { prompt: Some(100), completion: Some(7), cached: Some(64), ..Usage::default() };
         CallRecord {
-            id: "p-00000001".into(),
-            session: "run-1".into(),
-            session_by: SessionBy::Path,
-            seq: 1,
             harness: Some("pi/1".into()),
-            lane: None,
             started_unix_us: 1_796_054_400_000_001,
-            path: "/v1/chat/completions".into(),
-            api: Some(Api::Chat),
             model: Some("small-coder".into()),
             request_bytes: 10,
-            tools: 0,
             sent_us: 1,
             total_us: 2_500_000,
-            record,
-            estimated_prompt_tokens: None,
-            estimated_completion_tokens: None,
-            usage_injected: false,
-            retry: 0,
-            prefix: None,
-            delivery: Delivery::Whole,
-            gap: None,
+            ..CallRecord::new("run-1", 1, record)
         }
     }
 

@@ -282,8 +282,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Writes the character of `\uXXXX` at `at`; gives the length of the escape, of both for a surrogate pair. A half
-    /// of a pair alone is no character: it becomes U+FFFD.
+    /// Writes the character of an escape like `\u0041` at `at`; gives the length of the escape, of both for a surrogate
+    /// pair. A half of a pair alone is no character: it becomes U+FFFD.
     fn unicode(&self, at: usize, out: &mut Vec<u8>) -> Result<usize, ScanError> {
         let unit = self.hex(at + 2)?;
         let mut length = 6;

@@ -12,28 +12,15 @@ fn call(seq: u32, at_s: i64, waits_s: u64, generates_s: u64) -> CallRecord {
     record.ttft_us = Some(waits_s * 1_000_000);
     record.usage = Usage { prompt: Some(1_000), completion: Some(100), cached: Some(600), ..Usage::default() };
     CallRecord {
-        id: format!("p-{seq:06}"),
-        session: "s".into(),
-        session_by: SessionBy::Path,
-        seq,
         harness: Some("pi/1".into()),
         lane: Some("lane-a".into()),
         started_unix_us: at_s * 1_000_000,
-        path: "/v1/chat/completions".into(),
         api: None,
         model: Some("m".into()),
         request_bytes: 4_000,
         tools: 1,
-        sent_us: 0,
         total_us: (waits_s + generates_s) * 1_000_000,
-        record,
-        estimated_prompt_tokens: None,
-        estimated_completion_tokens: None,
-        usage_injected: false,
-        retry: 0,
-        prefix: None,
-        delivery: Delivery::Whole,
-        gap: None,
+        ..CallRecord::new("s", seq, record)
     }
 }
 

@@ -23,27 +23,14 @@ fn call(session: &str, seq: u32, at_s: i64) -> CallRecord {
     record.tool_calls = vec![ToolCall { name: "bash".into(), arguments: String::new() }];
     CallRecord {
         id: format!("p1-{session}-{seq:04}"),
-        session: session.into(),
-        session_by: SessionBy::Path,
-        seq,
         harness: Some("pi/0.73.1".into()),
         lane: Some("lane-a".into()),
         started_unix_us: (NINE + at_s) * 1_000_000,
-        path: "/v1/chat/completions".into(),
-        api: Some(Api::Chat),
         model: Some("m".into()),
         request_bytes: 4_200,
         tools: 4,
-        sent_us: 0,
         total_us: 3_000_000,
-        record,
-        estimated_prompt_tokens: None,
-        estimated_completion_tokens: None,
-        usage_injected: false,
-        retry: 0,
-        prefix: None,
-        delivery: Delivery::Whole,
-        gap: None,
+        ..CallRecord::new(session, seq, record)
     }
 }
 

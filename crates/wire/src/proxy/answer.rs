@@ -89,6 +89,13 @@ pub(crate) fn head(head: &ResponseHead, mode: &Mode, close: bool) -> Vec<u8> {
     out
 }
 
+/// Is it a stream of events as text, which can be read line by line? `field`: the value of a header.
+pub(crate) fn is_plain_stream<T: AsRef<str>>(status: u16, field: impl Fn(&str) -> Option<T>) -> bool {
+    status == 200
+        && field("content-type").is_some_and(|t| t.as_ref().to_ascii_lowercase().contains("event-stream"))
+        && field("content-encoding").is_none_or(|c| c.as_ref().eq_ignore_ascii_case("identity"))
+}
+
 /// How the body of a response follows, for a client of HTTP/1.1 or (`old`) HTTP/1.0.
 pub(crate) fn mode(frame: &Frame, old: bool, strip: bool) -> Mode {
     match (frame.is_chunked(), old, strip) {

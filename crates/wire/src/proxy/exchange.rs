@@ -6,49 +6,16 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use peaklane_core::call::Delivery;
 use peaklane_core::outcome::Outcome;
 use tokio::time::Instant;
 
-use crate::client::Limits;
 use crate::frame::Frame;
 use crate::io::Io;
 use crate::proxy::answer::{self, Mode};
 use crate::proxy::head::{self, ResponseHead};
-use crate::proxy::meter::Meter;
-use crate::proxy::policy::OnDisconnect;
-use crate::proxy::visitor::{Out, Scratch, Visitor};
+use crate::proxy::turn::{Broken, Gone, Left, Turn, Way};
+use crate::proxy::visitor::{Out, Scratch};
 use crate::reading::End;
-
-/// What is known of the request before the exchange begins.
-pub(crate) struct Plan {
-    /// Its head as it goes to the upstream, and the body where it was read beforehand.
-    pub(crate) head: Vec<u8>,
-    /// What of the body is still to come from the client.
-    pub(crate) frame: Frame,
-    /// A HEAD request: its answer has no body, whatever it says.
-    pub(crate) bodiless: bool,
-    /// The client speaks HTTP/1.0.
-    pub(crate) old: bool,
-    /// The client closes after this answer.
-    pub(crate) close: bool,
-    /// Token counts were asked for on the client's behalf.
-    pub(crate) strip: bool,
-}
-
-/// How the exchange left the client's connection.
-pub(crate) enum Left {
-    /// Ready for the next request; so is the upstream's, if true.
-    Again { upstream: bool },
-    /// To be closed; the upstream's may be kept, if true.
-    Close { upstream: bool },
-    /// To be reset, because what was promised did not come.
-    Reset,
-    /// The proxy answers in the upstream's place.
-    Own { status: u16, kind: &'static str, message: String },
-    /// The two speak something else from now on; these bytes came with the upstream's consent.
-    Tunnel(Vec<u8>),
-}
 
 #[derive(Debug)]
 enum Answer {
@@ -59,172 +26,45 @@ enum Answer {
     /// All of it was read.
     Done,
     /// It broke: the client's connection is to be closed or reset once it has taken what came.
-    Broken { end: End, reset: bool, at: Instant },
+    Broken(Broken),
     /// 101: these bytes came behind it.
     Switched(Vec<u8>),
 }
 
 /// The two directions of one request.
 pub(crate) struct Exchange<'a> {
-    visitor: &'a mut Visitor,
+    turn: Turn<'a>,
     upstream: &'a mut dyn Io,
-    meter: Option<Meter>,
-    plan: Plan,
-    limits: Limits,
-    on_disconnect: OnDisconnect,
     to_upstream: Out,
-    to_client: Out,
-    /// When the last byte of the request was written.
-    sent: Option<Instant>,
     /// The upstream takes no more of the request.
     deaf: bool,
     answer: Answer,
     /// The answer may be followed by another on the same connection.
     keep: bool,
-    /// The client must see the end of the connection as the end of the body.
-    until_close: bool,
-    /// The client has left, and the rest is read without it.
-    alone: bool,
-    began: Instant,
-    /// When a byte came from the upstream last.
-    arrived: Option<Instant>,
-    /// When a byte moved last, in either direction.
-    moved: Instant,
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(
-        visitor: &'a mut Visitor,
-        upstream: &'a mut dyn Io,
-        mut plan: Plan,
-        meter: Option<Meter>,
-        limits: Limits,
-        on_disconnect: OnDisconnect,
-    ) -> Self {
-        let now = Instant::now();
+    pub(crate) fn new(mut turn: Turn<'a>, upstream: &'a mut dyn Io) -> Self {
         let mut to_upstream = Out::default();
-        to_upstream.push(&std::mem::take(&mut plan.head));
-        let mut exchange = Self {
-            visitor,
-            upstream,
-            meter,
-            plan,
-            limits,
-            on_disconnect,
-            to_upstream,
-            to_client: Out::default(),
-            sent: None,
-            deaf: false,
-            answer: Answer::Waiting(Vec::new()),
-            keep: true,
-            until_close: false,
-            alone: false,
-            began: now,
-            arrived: None,
-            moved: now,
-        };
+        to_upstream.push(&std::mem::take(&mut turn.plan.head));
+        let ahead = std::mem::take(&mut turn.visitor.ahead);
+        let answer = Answer::Waiting(Vec::new());
+        let mut exchange = Self { turn, upstream, to_upstream, deaf: false, answer, keep: true };
         // What came with the head goes out with the head.
-        let ahead = std::mem::take(&mut exchange.visitor.ahead);
         if exchange.request_bytes(None, &ahead).is_err() {
             exchange.deaf = true;
         }
         exchange
     }
 
-    /// The moment at which waiting ends.
-    pub(crate) fn due(&self) -> Instant {
-        let waits_for_first = self.sent.is_some() && self.arrived.is_none();
-        let due = match self.sent {
-            Some(sent) if waits_for_first => sent + self.limits.first_byte,
-            _ => self.moved + self.limits.idle,
-        };
-        due.min(self.sent.unwrap_or(self.began) + self.limits.total)
-    }
-
-    /// Moves all that can be moved.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
-        loop {
-            let mut moved = match self.poll_request(cx) {
-                Ok(moved) => moved,
-                Err(Gone) => match self.client_left() {
-                    Some(left) => return Poll::Ready(left),
-                    None => true,
-                },
-            };
-            match self.poll_answer(cx) {
-                Ok(more) => moved |= more,
-                Err(Gone) => match self.client_left() {
-                    Some(left) => return Poll::Ready(left),
-                    None => moved = true,
-                },
-            }
-            if let Some(left) = self.finished(cx) {
-                return Poll::Ready(left);
-            }
-            if !moved {
-                return Poll::Pending;
-            }
-            self.moved = Instant::now();
-        }
-    }
-
-    /// The client's direction. True when something moved.
-    fn poll_request(&mut self, cx: &mut Context<'_>) -> Result<bool, Gone> {
-        let mut moved = false;
-        loop {
-            if self.deaf {
-                self.to_upstream.clear();
-            } else {
-                match self.to_upstream.poll(self.upstream, cx) {
-                    Poll::Pending => return Ok(moved),
-                    Poll::Ready(Ok(())) => {}
-                    // It may have answered before it closed (413): its answer is looked for.
-                    Poll::Ready(Err(_)) => self.deaf = true,
-                }
-            }
-            if self.plan.frame.is_over() {
-                if self.sent.is_none() {
-                    match Pin::new(&mut *self.upstream).poll_flush(cx) {
-                        Poll::Pending => return Ok(moved),
-                        Poll::Ready(_) => {
-                            let now = Instant::now();
-                            self.sent = Some(now);
-                            if let Some(meter) = &mut self.meter {
-                                meter.sent(now);
-                            }
-                            moved = true;
-                        }
-                    }
-                }
-                if self.alone {
-                    return Ok(moved);
-                }
-                return match self.visitor.poll_gone(cx) {
-                    Poll::Ready(()) => Err(Gone),
-                    Poll::Pending => Ok(moved),
-                };
-            }
-            let mut scratch = Scratch::take();
-            match scratch.poll_read(&mut *self.visitor.io, cx) {
-                Poll::Pending => return Ok(moved),
-                Poll::Ready(Ok(0) | Err(_)) => return Err(Gone),
-                Poll::Ready(Ok(n)) => {
-                    moved = true;
-                    // A broken frame has no end that could be found: it is as if the client had left.
-                    self.request_bytes(Some(cx), scratch.bytes(n)).map_err(|_| Gone)?;
-                }
-            }
-        }
+    /// More of the answer is to be read.
+    fn is_under_way(&self) -> bool {
+        matches!(self.answer, Answer::Waiting(_) | Answer::Body { .. })
     }
 
     /// Takes bytes of the request that came from the client. `cx`: they may be written at once.
     fn request_bytes(&mut self, cx: Option<&mut Context<'_>>, bytes: &[u8]) -> Result<(), String> {
-        let meter = &mut self.meter;
-        let took = self.plan.frame.feed(bytes, &mut |data| {
-            if let Some(meter) = meter {
-                meter.request(data);
-            }
-        })?;
+        let took = self.turn.feed(bytes, &mut |_| {})?;
         match cx {
             _ if self.deaf => {}
             Some(cx) => {
@@ -234,39 +74,7 @@ impl<'a> Exchange<'a> {
             }
             None => self.to_upstream.push(&bytes[..took]),
         }
-        self.visitor.ahead.extend_from_slice(&bytes[took..]);
         Ok(())
-    }
-
-    /// The upstream's direction. True when something moved.
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Result<bool, Gone> {
-        let mut moved = false;
-        loop {
-            if self.alone {
-                self.to_client.clear();
-            }
-            match self.to_client.poll(&mut *self.visitor.io, cx) {
-                Poll::Pending => return Ok(moved),
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Err(Gone),
-            }
-            if !matches!(self.answer, Answer::Waiting(_) | Answer::Body { .. }) {
-                return Ok(moved);
-            }
-            let mut scratch = Scratch::take();
-            match scratch.poll_read(self.upstream, cx) {
-                Poll::Pending => return Ok(moved),
-                Poll::Ready(Ok(n)) => {
-                    let at = Instant::now();
-                    moved = true;
-                    self.answer_bytes(cx, (n > 0).then(|| scratch.bytes(n)), at)?;
-                }
-                Poll::Ready(Err(_)) => {
-                    self.answer = Answer::Broken { end: End::Reset, reset: true, at: Instant::now() };
-                    return Ok(true);
-                }
-            }
-        }
     }
 
     /// Bytes of the answer that came at `at`, or (`None`) its connection's end.
@@ -275,8 +83,8 @@ impl<'a> Exchange<'a> {
             self.closed(at);
             return Ok(());
         };
-        self.arrived = Some(at);
-        if let Some(meter) = &mut self.meter {
+        self.turn.arrived = Some(at);
+        if let Some(meter) = &mut self.turn.meter {
             meter.arrived(at);
         }
         match std::mem::replace(&mut self.answer, Answer::Done) {
@@ -302,22 +110,22 @@ impl<'a> Exchange<'a> {
                     return Ok(());
                 }
                 Err(_) => {
-                    self.answer = Answer::Broken { end: End::Limit(Outcome::BadBody), reset: false, at };
+                    self.answer = Answer::Broken(Broken { end: End::Limit(Outcome::BadBody), reset: false, at });
                     return Ok(());
                 }
             };
             if head.status == 101 {
-                self.to_client.push(&held[..length]);
+                self.turn.to_client.push(&held[..length]);
                 self.answer = Answer::Switched(held.split_off(length));
                 return Ok(());
             }
             if (100..200).contains(&head.status) {
                 // An interim response passes, but it is not the answer.
-                if !self.plan.old && !self.alone {
-                    self.to_client.push(&held[..length]);
+                if !self.turn.plan.old && !self.turn.alone {
+                    self.turn.to_client.push(&held[..length]);
                 }
                 held.drain(..length);
-                if let Some(meter) = &mut self.meter {
+                if let Some(meter) = &mut self.turn.meter {
                     meter.interim();
                     if !held.is_empty() {
                         meter.arrived(at);
@@ -329,13 +137,13 @@ impl<'a> Exchange<'a> {
                 }
                 continue;
             }
-            let frame = if self.plan.bodiless {
+            let frame = if self.turn.plan.bodiless {
                 Ok(Frame::over())
             } else {
                 Frame::of_response(head.status, &head.fields.headers())
             };
             let Ok(frame) = frame else {
-                self.answer = Answer::Broken { end: End::Limit(Outcome::BadBody), reset: false, at };
+                self.answer = Answer::Broken(Broken { end: End::Limit(Outcome::BadBody), reset: false, at });
                 return Ok(());
             };
             let (out, mode) = self.begin(&head, &frame);
@@ -351,19 +159,17 @@ impl<'a> Exchange<'a> {
             !head.fields.says("connection", "close")
         };
         self.keep = keeps && !frame.ends_with_connection();
-        let plain_stream = head.status == 200
-            && head.fields.get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("event-stream"))
-            && head.fields.get("content-encoding").is_none_or(|c| c.eq_ignore_ascii_case("identity"));
-        let mode = answer::mode(frame, self.plan.old, self.plan.strip && plain_stream);
-        self.until_close = match mode {
+        let plain_stream = answer::is_plain_stream(head.status, |name| head.fields.get(name));
+        let mode = answer::mode(frame, self.turn.plan.old, self.turn.plan.strip && plain_stream);
+        self.turn.until_close = match mode {
             Mode::Raw => frame.ends_with_connection(),
             Mode::Data => true,
             Mode::Chunks | Mode::Stripped(_) => false,
         };
-        if let Some(meter) = &mut self.meter {
+        if let Some(meter) = &mut self.turn.meter {
             meter.head(head.status, head.fields.headers());
         }
-        (answer::head(head, &mode, self.plan.close || self.until_close), mode)
+        (answer::head(head, &mode, self.turn.plan.close || self.turn.until_close), mode)
     }
 
     /// Hands on a piece of the body, behind what stands in `out` already, then measures it.
@@ -393,29 +199,27 @@ impl<'a> Exchange<'a> {
         if over {
             mode.end(b"", &mut out);
         }
-        let written = if self.alone {
-            Ok(())
-        } else if let (Mode::Raw, true) = (&mode, out.is_empty()) {
-            self.to_client.send(&mut *self.visitor.io, cx, &bytes[..took])
+        let written = if let (Mode::Raw, true) = (&mode, out.is_empty()) {
+            self.turn.send(cx, &bytes[..took])
         } else {
             if let Mode::Raw = mode {
                 out.extend_from_slice(&bytes[..took]);
             }
-            self.to_client.send(&mut *self.visitor.io, cx, &out)
+            self.turn.send(cx, &out)
         };
-        if let Some(meter) = &mut self.meter {
+        if let Some(meter) = &mut self.turn.meter {
             // An error is the one that the probe has found.
             let _ = frame.feed(bytes, &mut |data| meter.body(data, at));
         }
         self.keep &= took == bytes.len();
         self.answer = if broken {
-            Answer::Broken { end: End::Cut, reset: false, at }
+            Answer::Broken(Broken { end: End::Cut, reset: false, at })
         } else if over {
             Answer::Done
         } else {
             Answer::Body { frame: probe, mode }
         };
-        written.map_err(|_| Gone)
+        written
     }
 
     /// The upstream closed its connection.
@@ -426,108 +230,110 @@ impl<'a> Exchange<'a> {
                 if frame.closed() {
                     let mut out = Vec::new();
                     mode.end(b"", &mut out);
-                    self.to_client.push(&out);
+                    self.turn.to_client.push(&out);
                     // The close is the end of the body: the direct client takes its moment too.
-                    self.arrived = Some(at);
+                    self.turn.arrived = Some(at);
                     Answer::Done
                 } else {
-                    Answer::Broken { end: End::Cut, reset: false, at }
+                    Answer::Broken(Broken { end: End::Cut, reset: false, at })
                 }
             }
-            Answer::Waiting(_) => Answer::Broken { end: End::Cut, reset: false, at },
+            Answer::Waiting(_) => Answer::Broken(Broken { end: End::Cut, reset: false, at }),
             other => other,
         };
     }
+}
 
-    /// Is everything done? Then says how the two connections are left.
-    fn finished(&mut self, cx: &mut Context<'_>) -> Option<Left> {
-        if !self.alone {
-            if !self.to_client.is_empty() {
-                return None;
+impl<'a> Way<'a> for Exchange<'a> {
+    fn turn(&mut self) -> &mut Turn<'a> {
+        &mut self.turn
+    }
+
+    fn poll_request(&mut self, cx: &mut Context<'_>) -> Result<bool, Gone> {
+        let mut moved = false;
+        loop {
+            if self.deaf {
+                self.to_upstream.clear();
+            } else {
+                match self.to_upstream.poll(self.upstream, cx) {
+                    Poll::Pending => return Ok(moved),
+                    Poll::Ready(Ok(())) => {}
+                    // It may have answered before it closed (413): its answer is looked for.
+                    Poll::Ready(Err(_)) => self.deaf = true,
+                }
             }
-            if matches!(self.answer, Answer::Done | Answer::Broken { .. } | Answer::Switched(_))
-                && Pin::new(&mut *self.visitor.io).poll_flush(cx).is_pending()
-            {
-                return None;
+            if self.turn.plan.frame.is_over() {
+                if self.turn.sent.is_none() {
+                    match Pin::new(&mut *self.upstream).poll_flush(cx) {
+                        Poll::Pending => return Ok(moved),
+                        Poll::Ready(_) => {
+                            self.turn.sent(Instant::now());
+                            moved = true;
+                        }
+                    }
+                }
+                return self.turn.look(cx).map(|()| moved);
+            }
+            let mut scratch = Scratch::take();
+            match scratch.poll_read(&mut *self.turn.visitor.io, cx) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(Ok(0) | Err(_)) => return Err(Gone),
+                Poll::Ready(Ok(n)) => {
+                    moved = true;
+                    // A broken frame has no end that could be found: it is as if the client had left.
+                    self.request_bytes(Some(cx), scratch.bytes(n)).map_err(|_| Gone)?;
+                }
             }
         }
-        let delivery = if self.alone { Delivery::Drained } else { Delivery::Whole };
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Result<bool, Gone> {
+        let mut moved = false;
+        loop {
+            match self.turn.hand_on(cx) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(gone) => gone?,
+            }
+            if !self.is_under_way() {
+                return Ok(moved);
+            }
+            let mut scratch = Scratch::take();
+            match scratch.poll_read(self.upstream, cx) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(Ok(n)) => {
+                    let at = Instant::now();
+                    moved = true;
+                    self.answer_bytes(cx, (n > 0).then(|| scratch.bytes(n)), at)?;
+                }
+                Poll::Ready(Err(_)) => {
+                    self.answer = Answer::Broken(Broken { end: End::Reset, reset: true, at: Instant::now() });
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    fn finished(&mut self, cx: &mut Context<'_>) -> Option<Left> {
+        if self.is_under_way() || !self.turn.is_taken(cx) {
+            return None;
+        }
         match &mut self.answer {
             Answer::Waiting(_) | Answer::Body { .. } => None,
             Answer::Switched(rest) => {
                 let rest = std::mem::take(rest);
-                self.meter = None;
+                self.turn.meter = None;
                 Some(Left::Tunnel(rest))
             }
             Answer::Done => {
-                let at = self.arrived.unwrap_or_else(Instant::now);
-                if let Some(meter) = self.meter.take() {
-                    meter.ended(End::Clean, at, delivery);
-                }
-                // An answer that came before the request was over leaves the rest of it in the way.
-                let whole = self.sent.is_some() && !self.deaf;
-                let upstream = self.keep && whole;
-                let again = whole && !self.plan.close && !self.until_close && !self.alone;
-                Some(if again { Left::Again { upstream } } else { Left::Close { upstream } })
+                let at = self.turn.arrived.unwrap_or_else(Instant::now);
+                let whole = self.turn.sent.is_some() && !self.deaf;
+                Some(self.turn.done(at, whole, self.keep))
             }
-            Answer::Broken { end: End::Limit(outcome), at, .. } => {
-                let (outcome, at) = (*outcome, *at);
-                let message = "what the upstream answers is no HTTP/1.1".to_owned();
-                if let Some(meter) = self.meter.take() {
-                    meter.failed(outcome, message.clone(), Delivery::NoUpstream, at);
-                }
-                Some(Left::Own { status: 502, kind: "upstream_not_http", message })
-            }
-            Answer::Broken { end, reset, at } => {
-                let (end, reset, at) = (*end, *reset, *at);
-                if let Some(meter) = self.meter.take() {
-                    meter.ended(end, at, delivery);
-                }
-                Some(if reset { Left::Reset } else { Left::Close { upstream: false } })
-            }
+            Answer::Broken(how) => Some(self.turn.broken(*how, "HTTP/1.1")),
         }
     }
 
-    /// The client has left. `None`: the answer is read to its end without it.
-    fn client_left(&mut self) -> Option<Left> {
-        if self.on_disconnect == OnDisconnect::Drain && self.sent.is_some() && !self.alone {
-            self.alone = true;
-            return None;
-        }
-        if let Some(meter) = self.meter.take() {
-            meter.ended(End::Cut, Instant::now(), Delivery::ClientLeft);
-        }
-        Some(Left::Close { upstream: false })
-    }
-
-    /// A limit ended it.
-    pub(crate) fn late(&mut self, due: Instant) -> Left {
-        if !self.to_client.is_empty() && !self.alone {
-            // It is the client that takes nothing.
-            if let Some(meter) = self.meter.take() {
-                meter.ended(End::Cut, due, Delivery::ClientLeft);
-            }
-            return Left::Reset;
-        }
-        let total = due >= self.sent.unwrap_or(self.began) + self.limits.total;
-        let outcome = match self.arrived {
-            _ if total => Outcome::TimeoutTotal,
-            None => Outcome::TimeoutFirstByte,
-            Some(_) => Outcome::TimeoutIdle,
-        };
-        let headless = matches!(self.answer, Answer::Waiting(_));
-        if let Some(meter) = self.meter.take() {
-            let delivery = if headless { Delivery::NoUpstream } else { Delivery::Whole };
-            meter.ended(End::Limit(outcome), due, delivery);
-        }
-        if headless && !self.alone {
-            let waited = due.saturating_duration_since(self.sent.unwrap_or(self.began)).as_secs();
-            let message = format!("the upstream gave no answer within {waited} s");
-            return Left::Own { status: 504, kind: "upstream_timeout", message };
-        }
-        Left::Reset
+    fn headless(&self) -> bool {
+        matches!(self.answer, Answer::Waiting(_))
     }
 }
-
-/// The client has left.
-struct Gone;

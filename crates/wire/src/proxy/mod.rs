@@ -1,7 +1,7 @@
 //! The measuring proxy: hands bytes on as they are, and tells what passed.
 //!
 //! A client's connection is one task ([`serve`]). It reads the head of a request ([`head`]), finds where it goes
-//! ([`route`], [`upstream`]) and moves bytes in both directions ([`exchange`] for HTTP/1.1 upstreams, [`second`] for
+//! ([`route`], [`upstream`]) and moves bytes in both directions ([`turn`]; [`exchange`] over HTTP/1.1, [`second`] over
 //! HTTP/2) until the answer is over. What is measured on the way ([`meter`]) is told to a [`Tap`] that must not wait.
 
 mod answer;
@@ -15,6 +15,7 @@ mod second;
 mod serve;
 mod strip;
 mod tap;
+mod turn;
 mod upstream;
 mod visitor;
 

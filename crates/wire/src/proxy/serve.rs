@@ -19,7 +19,7 @@ use crate::frame::Frame;
 use crate::io::{Dial, DialError};
 use crate::proxy::answer;
 use crate::proxy::door::stopped;
-use crate::proxy::exchange::{Exchange, Left, Plan};
+use crate::proxy::exchange::Exchange;
 use crate::proxy::head::{self, RequestHead};
 use crate::proxy::meter::{About, Gauge, Meter};
 use crate::proxy::policy::{Policy, same};
@@ -27,6 +27,7 @@ use crate::proxy::route::{Route, api_of, route};
 use crate::proxy::second::Second;
 use crate::proxy::strip;
 use crate::proxy::tap::{MAX_REQUEST_BYTES, Passed, Room, Tap};
+use crate::proxy::turn::{Left, Plan, Turn, Way};
 use crate::proxy::upstream::{Line, Onward, Spoken, Upstream};
 use crate::proxy::visitor::{Guest, Scratch, Visitor};
 
@@ -291,18 +292,8 @@ impl Proxy {
                 let mut bytes = upstream.head_one(&line, &head, &target, &onward);
                 bytes.extend_from_slice(&body);
                 let Spoken::One(io) = &mut line.spoken else { return Next::Close };
-                let mut exchange = Exchange::new(visitor, &mut **io, plan(bytes), meter, limits, on_disconnect);
-                let got = poll_fn(|cx| {
-                    let polled = exchange.poll(cx);
-                    timer.guard(cx, exchange.due(), polled)
-                });
-                match got.await {
-                    Got::Done(left) => left,
-                    Got::Late => {
-                        let due = exchange.due();
-                        exchange.late(due)
-                    }
-                }
+                let turn = Turn::new(visitor, plan(bytes), meter, limits, on_disconnect);
+                drive(&mut Exchange::new(turn, &mut **io), timer).await
             }
             Spoken::Two(two) => {
                 let ends = frame.is_over() && body.is_empty();
@@ -321,18 +312,8 @@ impl Proxy {
                     refuse(visitor, frame, &answer::own(502, "upstream_broken", &message)).await;
                     return Next::Close;
                 }
-                let mut second = Second::new(visitor, two, plan(body), meter, limits, on_disconnect);
-                let got = poll_fn(|cx| {
-                    let polled = second.poll(cx);
-                    timer.guard(cx, second.due(), polled)
-                });
-                match got.await {
-                    Got::Done(left) => left,
-                    Got::Late => {
-                        let due = second.due();
-                        second.late(due)
-                    }
-                }
+                let turn = Turn::new(visitor, plan(body), meter, limits, on_disconnect);
+                drive(&mut Second::new(turn, two), timer).await
             }
         };
         match left {
@@ -469,6 +450,18 @@ fn unreachable(upstream: &Upstream, error: &DialError) -> String {
         cause = inner.source();
     }
     text
+}
+
+/// Moves a request and its answer until they are over or a limit passes.
+async fn drive<'a>(way: &mut impl Way<'a>, timer: &mut Deadline) -> Left {
+    let got = poll_fn(|cx| {
+        let polled = way.poll(cx);
+        timer.guard(cx, way.turn().due(), polled)
+    });
+    match got.await {
+        Got::Done(left) => left,
+        Got::Late => way.late(),
+    }
 }
 
 /// Gives an answer of our own and reads the rest of the request for a moment, so that it arrives.

@@ -130,30 +130,7 @@ mod tests {
         let player = CasePlayer::new(vec![Case::scripted("a", CaseApi::Chat, vec![Answer::json(200, 0.0, "{}")])]);
         let net = MemoryNet::with_cases(&player);
         let record = peaklane_core::record::TryRecord::new(peaklane_core::outcome::Outcome::Ok);
-        let call = CallRecord {
-            id: "p-1".into(),
-            session: "s".into(),
-            session_by: peaklane_core::call::SessionBy::Path,
-            seq: 1,
-            harness: None,
-            lane: None,
-            started_unix_us: 1,
-            path: "/v1/chat/completions".into(),
-            api: None,
-            model: None,
-            request_bytes: 0,
-            tools: 0,
-            sent_us: 0,
-            total_us: 1,
-            record,
-            estimated_prompt_tokens: None,
-            estimated_completion_tokens: None,
-            usage_injected: false,
-            retry: 0,
-            prefix: None,
-            delivery: peaklane_core::call::Delivery::Whole,
-            gap: None,
-        };
+        let call = CallRecord::new("s", 1, record);
         let there = format!("http://127.0.0.1:{CASE_PORT}/case/a");
         for (collector, lost) in [(there.as_str(), 0), ("http://127.0.0.1:1", 3)] {
             let exporter = Exporter::start(collector, Arc::new(net.clone())).unwrap();
