@@ -66,14 +66,14 @@ impl<'a> Second<'a> {
         };
         let at = last.unwrap_or_else(Instant::now);
         self.turn.arrived = Some(at);
-        let bodiless = self.turn.plan.bodiless || matches!(head.status, 204 | 304);
+        self.turn.plan.bodiless |= matches!(head.status, 204 | 304);
         let length = head.headers.get("content-length").is_some();
         let plain_stream = answer::is_plain_stream(head.status, |name| head.headers.get(name));
         let mode = match () {
             () if self.turn.plan.strip && plain_stream && !self.turn.plan.old => {
                 Mode::Stripped(Box::<Strip>::default())
             }
-            () if bodiless || length => Mode::Raw,
+            () if self.turn.plan.bodiless || length => Mode::Raw,
             () if self.turn.plan.old => Mode::Data,
             () => Mode::Chunks,
         };
@@ -115,7 +115,10 @@ impl<'a> Second<'a> {
         let mut out = Vec::new();
         if let Some(data) = &came {
             self.turn.arrived = Some(at);
-            mode.put(data, &mut out);
+            // Behind an answer that has no body the client would take it for the next answer.
+            if !self.turn.plan.bodiless {
+                mode.put(data, &mut out);
+            }
         }
         if let Some(trailers) = trailers {
             let mut lines = Vec::new();

@@ -15,9 +15,12 @@ fn stage(memory: Memory) -> Stage {
     Stage::over(&MemoryNet::new(), Arc::new(memory.http2()), vec![upstream], patient(), Room::new(64 << 20))
 }
 
-/// A lane that gives back the length of what it got, in a stream with trailers.
+/// A lane that gives back the length of what it got, in a stream with trailers, on one connection and no second.
 fn lane() -> Memory {
-    Memory::new(|io, _| async move {
+    Memory::new(|io, number| async move {
+        if number > 0 {
+            return;
+        }
         let mut connection = h2::server::handshake(io).await.unwrap();
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             tokio::spawn(async move {
@@ -61,7 +64,6 @@ async fn an_http2_answer_comes_as_chunks_with_its_trailers_and_exact_moments() {
         assert_eq!((record.outcome, record.http_version.as_deref()), (Outcome::Ok, Some("2")));
         assert_eq!((record.first_byte_us, record.ttft_us), (Some(100_000), Some(150_000)));
     }
-    // The second request went over the first connection.
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,4 +90,22 @@ async fn a_stream_that_is_reset_in_the_middle_is_a_reset_for_the_client() {
     let answer = stage.talk(b"POST /v1/chat/completions HTTP/1.1\r\nHost: p\r\nContent-Length: 2\r\n\r\n{}").await;
     assert_eq!((answer.text().as_str(), answer.reset), ("data:", true));
     assert_eq!(stage.notes.only().record.outcome, Outcome::ConnReset);
+}
+
+/// A client would take them for its next answer.
+#[tokio::test(start_paused = true)]
+async fn bytes_behind_an_answer_that_has_no_body_reach_nobody() {
+    let memory = Memory::new(|io, _| async move {
+        let mut connection = h2::server::handshake(io).await.unwrap();
+        while let Some(Ok((_, mut respond))) = connection.accept().await {
+            let head = http::Response::builder().status(204).body(()).unwrap();
+            let mut stream = respond.send_response(head, false).unwrap();
+            stream.send_data(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n"), true).unwrap();
+        }
+    });
+    let request = "GET /v1/x HTTP/1.1\r\nHost: p\r\n";
+    let both = format!("{request}\r\n{request}Connection: close\r\n\r\n");
+    let answer = stage(memory).talk(both.as_bytes()).await;
+    let text = String::from_utf8_lossy(&answer.raw);
+    assert_eq!((text.matches("HTTP/1.1 204").count(), text.matches("HTTP/1.1").count()), (2, 2), "{text}");
 }
