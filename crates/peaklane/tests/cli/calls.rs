@@ -1,7 +1,6 @@
 //! `summary calls` and `summary sessions` over a store, and what a purge leaves of it.
 
-use peaklane_core::call::{BreakKind, CallRecord, Delivery, Divergence, PrefixFigures, SessionBy};
-use peaklane_core::lane::Api;
+use peaklane_core::call::{BreakKind, CallRecord, Divergence, PrefixFigures};
 use peaklane_core::outcome::Outcome;
 use peaklane_core::record::{ToolCall, TryRecord, Usage};
 use peaklane_store::CallWriter;

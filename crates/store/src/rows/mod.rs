@@ -4,6 +4,7 @@
 mod attempt;
 mod burst;
 mod call;
+mod measured;
 mod tries;
 
 pub(crate) use attempt::{ATTEMPT_COLUMNS, FIGURE_COLUMNS, attempt_of, figures_of, put_attempt};
@@ -15,7 +16,7 @@ use std::str::FromStr;
 
 use peaklane_core::attempt::Verdict;
 use peaklane_core::burst::{BurstState, Connections, PromptMode};
-use rusqlite::types::{FromSqlError, ToSql, Type};
+use rusqlite::types::{FromSqlError, ToSql, Type, ValueRef};
 use rusqlite::{Row, Statement};
 
 /// The answer's and the reasoning text are kept up to this many bytes, cut at a character.
@@ -81,6 +82,22 @@ impl<'r, 's> Take<'r, 's> {
         self.at += 1;
         let text = self.row.get_ref(self.at - 1)?.as_str()?;
         parse(text).ok_or_else(|| bad(self.at - 1, format!("`{text}` is no known word of this column")))
+    }
+
+    /// A word of a closed list, or nothing.
+    pub(crate) fn maybe_word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<Option<T>> {
+        if matches!(self.row.get_ref(self.at)?, ValueRef::Null) {
+            self.at += 1;
+            return Ok(None);
+        }
+        self.word(parse).map(Some)
+    }
+
+    /// What [`list`] has written.
+    pub(crate) fn list<T: serde::de::DeserializeOwned>(&mut self) -> rusqlite::Result<Vec<T>> {
+        let text: Option<String> = self.value()?;
+        let parsed = text.map(|text| serde_json::from_str(&text).map_err(|e| bad(self.at - 1, e.to_string())));
+        Ok(parsed.transpose()?.unwrap_or_default())
     }
 
     pub(crate) fn parsed<T: FromStr>(&mut self) -> rusqlite::Result<T> {
