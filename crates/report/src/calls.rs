@@ -319,8 +319,7 @@ pub fn sentence(calls: &[CallRecord]) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use peaklane_core::call::{Divergence, PrefixFigures, SessionBy};
-    use peaklane_core::lane::Api;
+    use peaklane_core::call::{Divergence, PrefixFigures};
     use peaklane_core::outcome::Outcome;
     use peaklane_core::record::{TryRecord, Usage};
 

@@ -105,7 +105,6 @@ fn number(key: &str, value: u64) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use peaklane_core::call::SessionBy;
     use peaklane_core::outcome::Outcome;
     use peaklane_core::record::{TryRecord, Usage};
 
